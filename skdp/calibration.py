@@ -1,0 +1,142 @@
+"""From a privacy target to the smallest noise that meets it.
+
+References
+----------
+Balle and Wang (2018). Improving the Gaussian mechanism for differential privacy.
+Holohan, Antonatos, Braghin and Mac Aonghusa (2020). The bounded Laplace mechanism in
+differential privacy.
+"""
+
+import math
+
+from scipy.optimize import brentq
+
+from skdp.divergences import DISCRETE_SLACK, gaussian_profile, zcdp_profile
+from skdp.validation import check_delta, check_epsilon, check_option, check_real
+
+__all__ = ["bounded_laplace_scale", "gaussian_shift", "gaussian_sigma", "zcdp_rho"]
+
+_SMALLEST_DELTA = 1e-22
+_SAFETY = 1e-11  # relative; the profiles are accurate to 6e-12
+
+
+def _check_gaussian_delta(delta: float) -> float:
+    delta = check_delta(delta, positive=True)
+    if delta < _SMALLEST_DELTA:
+        raise ValueError(
+            f"The 'delta' parameter of Gaussian noise must be at least "
+            f"{_SMALLEST_DELTA:g}. Got {delta!r}; use Laplace noise for delta = 0."
+        )
+    return delta
+
+
+def _largest(profile, epsilon: float, delta: float, start: float) -> float:
+    """Return the largest parameter whose profile at epsilon is at most delta."""
+
+    def excess(log_parameter: float) -> float:
+        value = profile(epsilon, math.exp(log_parameter))
+        return math.log(max(value, 1e-300)) - math.log(delta)
+
+    low = high = math.log(start)
+    while excess(low) > 0:
+        low -= 1
+    while excess(high) < 0:
+        high += 1
+    root = brentq(excess, low, high, xtol=1e-15, rtol=1e-15)
+    return math.exp(root) * (1 - _SAFETY)
+
+
+def gaussian_shift(epsilon: float, delta: float) -> float:
+    """Return the largest sensitivity/sigma that is (epsilon, delta)-DP.
+
+    Examples
+    --------
+    >>> from skdp.calibration import gaussian_shift
+    >>> round(gaussian_shift(1.0, 1e-6), 6)
+    0.236704
+    """
+    epsilon, delta = check_epsilon(epsilon), _check_gaussian_delta(delta)
+    start = epsilon / math.sqrt(2 * (epsilon - math.log(delta)))
+    return _largest(gaussian_profile, epsilon, delta - DISCRETE_SLACK, start)
+
+
+def gaussian_sigma(
+    epsilon: float, delta: float, sensitivity: float = 1.0, method: str = "exact"
+) -> float:
+    """Return the standard deviation of Gaussian noise for an L2 sensitivity.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Privacy target.
+    sensitivity : float
+        L2 sensitivity.
+    method : {"exact", "classic"}
+        "exact" is the smallest possible sigma. "classic" is the textbook's
+        sqrt(2 ln(1.25/delta))/epsilon, valid for epsilon < 1 only, and larger.
+
+    Examples
+    --------
+    >>> from skdp.calibration import gaussian_sigma
+    >>> round(gaussian_sigma(0.5, 1e-6), 3)
+    8.058
+    >>> round(gaussian_sigma(0.5, 1e-6, method="classic"), 3)
+    10.598
+    """
+    sensitivity = check_real(sensitivity, "sensitivity", low=0)
+    if check_option(method, "method", ("exact", "classic")) == "exact":
+        return sensitivity / gaussian_shift(epsilon, delta)
+    epsilon, delta = check_epsilon(epsilon), _check_gaussian_delta(delta)
+    if epsilon >= 1:
+        raise ValueError(
+            "The 'epsilon' parameter of the classic calibration must be in the range "
+            f"(0, 1): its proof does not hold above. Got {epsilon!r}; use 'exact'."
+        )
+    return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """Return the largest rho such that rho-zCDP implies (epsilon, delta)-DP.
+
+    Examples
+    --------
+    >>> from skdp.calibration import zcdp_rho
+    >>> round(zcdp_rho(1.0, 1e-6), 5)
+    0.02436
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta, positive=True)
+    start = epsilon**2 / (4 * (epsilon - math.log(delta)))
+    return _largest(zcdp_profile, epsilon, delta, start)
+
+
+def bounded_laplace_scale(
+    epsilon: float, delta: float, sensitivity: float, width: float, size: int = 1
+) -> float:
+    """Return the smallest scale of Laplace noise cut off to an interval of integers.
+
+    The output k in {0, ..., width} has probability proportional to
+    ``exp(-|k - q|/t)``. The normaliser depends on q, which costs privacy: the scale t
+    is the smallest with
+    ``s/t + size * log(Z(s/size)/Z(0)) <= epsilon - log(1 - delta)``, where Z(q) is the
+    normaliser and s the L1 sensitivity over ``size`` coordinates. log Z is concave, so
+    that equal shares from the edge are the worst change.
+
+    Examples
+    --------
+    >>> from skdp.calibration import bounded_laplace_scale
+    >>> round(bounded_laplace_scale(1.0, 0.0, 2**40, 2**42) / 2**40, 3)
+    1.567
+    """
+    target = check_epsilon(epsilon) - math.log1p(-check_delta(delta))
+
+    def loss(scale: float) -> float:
+        share = sensitivity / size
+        inner = -math.expm1(-(share + 1) / scale)
+        outer = -math.expm1(-(width - share) / scale) * math.exp(-1 / scale)
+        edge = -math.expm1(-(width + 1) / scale)
+        return sensitivity / scale + size * math.log((inner + outer) / edge) - target
+
+    low = sensitivity / target
+    if loss(low) <= 0:
+        return low * (1 + _SAFETY)
+    return brentq(loss, low, 2.1 * low, xtol=0.5, rtol=1e-14) * (1 + _SAFETY)
