@@ -36,6 +36,7 @@ from skdp.validation import check_integer, check_real
 __all__ = [
     "MAX_SCALE",
     "RandomBits",
+    "as_bits",
     "bernoulli_exp",
     "bernoulli_odds",
     "discrete_cauchy",
@@ -135,7 +136,8 @@ def _revive(seeded: bool) -> RandomBits:
     return bits
 
 
-def _as_bits(random_state: Any) -> RandomBits:
+def as_bits(random_state: Any) -> RandomBits:
+    """Return a stream for ``random_state``; one that is a stream already is shared."""
     return (
         random_state
         if isinstance(random_state, RandomBits)
@@ -238,7 +240,7 @@ def _filled(
 
     ``draw`` is called until enough values have been accepted, on cache-sized chunks.
     """
-    bits = _as_bits(random_state)
+    bits = as_bits(random_state)
     shape = () if size is None else tuple(np.atleast_1d(size).tolist())
     out = np.empty(math.prod(shape), dtype=np.int64)
     filled = 0
@@ -351,7 +353,7 @@ def bernoulli_exp(gamma: Any, divisor: int = 1, random_state: Any = None) -> Any
     accept = _accept_exp(
         flat / float(divisor),
         lambda i: Fraction(flat[i].item()) / divisor,
-        _as_bits(random_state),
+        as_bits(random_state),
     )
     return bool(accept[0]) if exponents.ndim == 0 else accept.reshape(exponents.shape)
 
@@ -572,7 +574,7 @@ def gamma_norm(
         1 if size is None else size,
         check_integer(n_features, "n_features", low=1),
     )
-    bits = _as_bits(random_state)
+    bits = as_bits(random_state)
     unit = 2.0**_FINE_BITS
     exponential = _LaplaceSampler(Fraction(2**_FINE_BITS)).exponential
     norms = _filled(exponential, shape, bits).sum(axis=1, dtype=float) / unit

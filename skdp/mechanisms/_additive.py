@@ -83,9 +83,9 @@ class Laplace(AdditiveMechanism):
         sensitivity / epsilon. The noise drawn is larger by a relative 2**-33 or so,
         which pays for rounding to the grid.
 
-    Notes
-    -----
-    **Guarantee.** epsilon-DP, exactly, also in floating-point arithmetic: the value is
+    Guarantee
+    ---------
+    epsilon-DP, exactly, also in floating-point arithmetic: the value is
     rounded to a grid and the noise is discrete Laplace. Assumes that ``sensitivity``
     bounds the L1 distance of the float64 values on neighbouring data; sums of floats
     need care (docs, theory of noise).
@@ -167,9 +167,9 @@ class Gaussian(AdditiveMechanism):
         Standard deviation of the noise. The noise drawn is larger by a relative 2**-33
         or so, which pays for rounding to the grid.
 
-    Notes
-    -----
-    **Guarantee.** (epsilon, delta)-DP, also in floating-point arithmetic: the value is
+    Guarantee
+    ---------
+    (epsilon, delta)-DP, also in floating-point arithmetic: the value is
     rounded to a grid, the noise is discrete Gaussian, and delta covers the difference
     between its profile and the continuous one. Assumes that ``sensitivity`` bounds the
     L2 distance of the float64 values on neighbouring data.
@@ -254,9 +254,9 @@ class GammaNorm(AdditiveMechanism):
     scale : float
         sensitivity / epsilon.
 
-    Notes
-    -----
-    **Guarantee.** epsilon-DP in real arithmetic. The vector is rounded to a public grid
+    Guarantee
+    ---------
+    epsilon-DP in real arithmetic. The vector is rounded to a public grid
     of 2**-20 scales before the noise, and the sum to the same grid after it, so that
     outputs do not betray inputs by their last digits; but no exact sampler of this
     distribution is known to us: its probabilities on the grid carry the float64

@@ -10,7 +10,7 @@ import numpy as np
 from skdp import events, noise
 from skdp.calibration import bounded_laplace_scale
 from skdp.mechanisms._additive import set_fields
-from skdp.noise import RandomBits
+from skdp.noise import RandomBits, as_bits
 from skdp.validation import (
     Neighboring,
     check_bounds,
@@ -75,9 +75,9 @@ class BoundedLaplace:
         Scale of the noise for a single value. It is larger than sensitivity/epsilon:
         cutting off makes the density depend on where the value lies.
 
-    Notes
-    -----
-    **Guarantee.** (epsilon, delta)-DP, exactly, also in floating-point arithmetic. The
+    Guarantee
+    ---------
+    (epsilon, delta)-DP, exactly, also in floating-point arithmetic. The
     scale is the smallest for which the proof holds.
 
     References
@@ -182,7 +182,7 @@ class BoundedLaplace:
         plan = self._plan(values.size)
         steps = np.rint(np.ldexp(values.ravel(), -plan.exponent)).astype(np.int64)
         steps = np.clip(steps, plan.low, plan.high)
-        drawn = _truncated_laplace(steps, plan, RandomBits(random_state))
+        drawn = _truncated_laplace(steps, plan, as_bits(random_state))
         out = np.clip(np.ldexp(drawn.astype(float), plan.exponent), low, high)
         return float(out[0]) if values.ndim == 0 else out.reshape(values.shape)
 

@@ -78,9 +78,9 @@ class DiscreteLaplace(_IntegerMechanism):
     neighboring : {"replace", "add_remove"}, default="replace"
         Neighbour relation of the sensitivity.
 
-    Notes
-    -----
-    **Guarantee.** epsilon-DP, exactly. At sensitivity 1 the privacy loss is that of
+    Guarantee
+    ---------
+    epsilon-DP, exactly. At sensitivity 1 the privacy loss is that of
     randomised response, so that the event is :class:`skdp.events.Pure`.
 
     References
@@ -154,9 +154,9 @@ class DiscreteGaussian(_IntegerMechanism):
     sigma : float
         Parameter of the noise, which is at least its standard deviation.
 
-    Notes
-    -----
-    **Guarantee.** rho-zCDP with rho = sensitivity^2/(2 sigma^2), exactly, and thereby
+    Guarantee
+    ---------
+    rho-zCDP with rho = sensitivity^2/(2 sigma^2), exactly, and thereby
     (epsilon, delta)-DP. The conversion costs about 7 % in sigma over what the
     continuous Gaussian needs; it holds for vectors of any length and any small sigma.
 

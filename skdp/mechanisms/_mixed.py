@@ -34,9 +34,9 @@ class MixedNoise:
     mechanism : Laplace or Gaussian
         The mechanism that was chosen.
 
-    Notes
-    -----
-    **Guarantee.** That of the chosen mechanism: epsilon-DP or (epsilon, delta)-DP. A
+    Guarantee
+    ---------
+    That of the chosen mechanism: epsilon-DP or (epsilon, delta)-DP. A
     rule found in lecture notes instead takes N(0, 2 (sensitivity/epsilon)^2) once the
     sensitivity is below sqrt(pi) delta epsilon/2: that is false (docs, theory of
     mechanisms), since its privacy does not depend on the sensitivity at all.
@@ -47,7 +47,7 @@ class MixedNoise:
     >>> MixedNoise(1.0, 1e-6).mechanism
     Laplace(epsilon=1.0, sensitivity=1.0, neighboring='replace')
     >>> MixedNoise(1.0, 1e-6, l1_sensitivity=10.0, l2_sensitivity=1.0).event
-    Gaussian(noise_multiplier=4.2247..., neighboring='replace')
+    Gaussian(noise_multiplier=4.2246..., neighboring='replace')
     """
 
     epsilon: float

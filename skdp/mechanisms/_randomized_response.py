@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp import events, noise
 from skdp.mechanisms._additive import set_fields
-from skdp.noise import RandomBits
+from skdp.noise import as_bits
 from skdp.validation import check_epsilon, check_integer, check_integer_values
 
 
@@ -39,9 +39,9 @@ class RandomizedResponse:
     keep_probability : float
         Probability that an answer is the truth.
 
-    Notes
-    -----
-    **Guarantee.** Local epsilon-DP, exactly: each reported answer is epsilon-DP in the
+    Guarantee
+    ---------
+    Local epsilon-DP, exactly: each reported answer is epsilon-DP in the
     true one, whoever collects it. In the central model the event is that of one row
     under "replace"; the number of answers is public.
 
@@ -108,7 +108,7 @@ class RandomizedResponse:
         """
         values = self._check(value, "value")
         others = self.n_categories - 1
-        bits = RandomBits(random_state)
+        bits = as_bits(random_state)
         lie = noise.bernoulli_odds(others, self.epsilon, values.shape or (1,), bits)
         step = 1 + noise.uniform_integers(others, values.shape or (1,), bits)
         answers = (values + lie * step) % self.n_categories

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp import events, noise
 from skdp.mechanisms._additive import set_fields
-from skdp.noise import RandomBits
+from skdp.noise import as_bits
 from skdp.validation import (
     Neighboring,
     check_epsilon,
@@ -104,9 +104,9 @@ class Exponential(_Selection):
     neighboring : {"replace", "add_remove"}, default="replace"
         Neighbour relation of the sensitivity.
 
-    Notes
-    -----
-    **Guarantee.** epsilon-DP, exactly, for scores that are exact functions of the data;
+    Guarantee
+    ---------
+    epsilon-DP, exactly, for scores that are exact functions of the data;
     the privacy loss has range epsilon, which composes as cheaply as epsilon^2/8-zCDP.
     For a single release :class:`ReportNoisyMax` is never worse.
 
@@ -138,7 +138,7 @@ class Exponential(_Selection):
             against those who know it.
         """
         gaps, divisor = self._gaps(scores)
-        bits = RandomBits(random_state)
+        bits = as_bits(random_state)
         while True:  # a uniform proposal, accepted with probability exp(-gap)
             proposed = noise.uniform_integers(gaps.size, min(gaps.size, 2**16), bits)
             accepted = noise.bernoulli_exp(gaps[proposed], divisor, bits)
@@ -166,9 +166,9 @@ class ReportNoisyMax(_Selection):
     neighboring : {"replace", "add_remove"}, default="replace"
         Neighbour relation of the sensitivity.
 
-    Notes
-    -----
-    **Guarantee.** epsilon-DP, exactly, for scores that are exact functions of the data.
+    Guarantee
+    ---------
+    epsilon-DP, exactly, for scores that are exact functions of the data.
     Only the index is private: the noisy score may not be released with it.
 
     References
@@ -202,7 +202,7 @@ class ReportNoisyMax(_Selection):
             against those who know it.
         """
         gaps, divisor = self._gaps(scores)
-        bits = RandomBits(random_state)
+        bits = as_bits(random_state)
         # The first success in a random order is a uniform choice among the successes.
         heads = np.flatnonzero(noise.bernoulli_exp(gaps, divisor, bits))
         return int(heads[noise.uniform_integers(heads.size, None, bits)])

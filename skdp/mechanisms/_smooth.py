@@ -84,9 +84,9 @@ class SmoothSensitivity:
     multiplier : float
         Scale of the noise divided by the smooth sensitivity.
 
-    Notes
-    -----
-    **Guarantee.** (epsilon, delta)-DP, pure for "cauchy". The grid and the smallest
+    Guarantee
+    ---------
+    (epsilon, delta)-DP, pure for "cauchy". The grid and the smallest
     smooth sensitivity (2**-20 of the width of the bounds) are public, and the noise is
     discrete and exact. Neither the smooth sensitivity nor the scale of the noise is
     published: both depend on the data, so that there is no ``std``.
