@@ -67,8 +67,8 @@ class SmoothSensitivity:
     bounds : tuple of float
         Public (low, high) of the value. Releases are clamped to them.
     noise : {"cauchy", "laplace", "gaussian"}, default="cauchy"
-        "cauchy" has density proportional to 1/(1 + |z|^exponent) and gives pure DP; the
-        other two need ``delta``.
+        "cauchy" has a density in proportion to ``1/(1 + |z|^exponent)`` and gives pure
+        DP; the other two need ``delta``.
     delta : float, default=0.0
         Privacy parameter in [0, 1); 0 for "cauchy", positive for the others.
     exponent : int, default=4
