@@ -1,8 +1,8 @@
 """An attack on noise in floating point, and why it fails on a grid.
 
 A textbook Laplace mechanism adds ``-b * sign(u) * log(1 - 2|u|)`` to the value. The
-sum can reach only some of all floats, and which ones these are depends on the value: one
-output is often enough to tell whether the answer was 0 or 1, whatever epsilon says
+sum can reach only some of all floats, and which ones these are depends on the value:
+one output is often enough to tell whether the answer was 0 or 1, whatever epsilon says
 (Mironov 2012).
 
 Run it: ``python examples/precision_attack.py``
