@@ -105,6 +105,10 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     0.02436
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta, positive=True)
+    if delta < 1e-200:
+        raise ValueError(
+            f"The 'delta' parameter must be at least 1e-200. Got {delta!r}."
+        )
     start = epsilon**2 / (4 * (epsilon - math.log(delta)))
     return _largest(zcdp_profile, epsilon, delta, start)
 
@@ -131,12 +135,14 @@ def bounded_laplace_scale(
 
     def loss(scale: float) -> float:
         share = sensitivity / size
-        inner = -math.expm1(-(share + 1) / scale)
-        outer = -math.expm1(-(width - share) / scale) * math.exp(-1 / scale)
-        edge = -math.expm1(-(width + 1) / scale)
-        return sensitivity / scale + size * math.log((inner + outer) / edge) - target
+        # Z(share)/Z(0) - 1 as a product: no cancellation, however small epsilon is.
+        inner, outer = math.expm1(-share / scale), math.expm1(-(width - share) / scale)
+        gain = math.exp(-1 / scale) * inner * outer / -math.expm1(-(width + 1) / scale)
+        return sensitivity / scale + size * math.log1p(gain)
 
+    goal = target * (1 - 1e-12)
     low = sensitivity / target
-    if loss(low) <= 0:
-        return low * (1 + _SAFETY)
-    return brentq(loss, low, 2.1 * low, xtol=0.5, rtol=1e-14) * (1 + _SAFETY)
+    high = brentq(lambda t: loss(t) - goal, low, 2.1 * low, xtol=1e-300, rtol=1e-14)
+    while loss(high) > goal:
+        high *= 1 + 1e-13
+    return high

@@ -85,6 +85,8 @@ def gaussian_profile(epsilon: float, shift: float) -> float:
     """Return the profile of Gaussian noise, ``shift`` = sensitivity / sigma."""
     if shift == 0:
         return max(0.0, -math.expm1(epsilon))
+    if shift < 1e-3 and epsilon >= 0:
+        return _small_gaussian_profile(epsilon, shift)
     upper = shift / 2 - epsilon / shift
     lower = -shift / 2 - epsilon / shift
     if upper > 0:
@@ -94,6 +96,22 @@ def gaussian_profile(epsilon: float, shift: float) -> float:
     root = math.sqrt(2)
     mills = float(erfcx(-upper / root) - erfcx(-lower / root))
     return max(0.0, 0.5 * math.exp(-(upper**2) / 2) * mills)
+
+
+def _small_gaussian_profile(epsilon: float, shift: float) -> float:
+    """Return the profile by a Taylor series of the Mills ratio in the shift.
+
+    The difference of two Mills ratios ``shift`` apart would lose all its digits.
+    """
+    x = epsilon / shift
+    mills = math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
+    first = x * mills - 1
+    second = mills + x * first
+    third = 2 * first + x * second
+    fifth = 4 * third + x * (3 * second + x * third)
+    series = shift * (first + shift**2 * third / 24 + shift**4 * fifth / 1920)
+    density = math.exp(-((x - shift / 2) ** 2) / 2) / math.sqrt(2 * math.pi)
+    return max(0.0, -density * series)
 
 
 def zcdp_profile(epsilon: float, rho: float) -> float:

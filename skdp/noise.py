@@ -20,7 +20,7 @@ import multiprocessing
 import os
 from collections.abc import Callable
 from fractions import Fraction
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,7 @@ _WINDOW = 2.0**-38  # a float64 comparison closer than this is settled exactly
 _PIECES = 64  # an exponential variable is a multiple of scale/64 plus a remainder
 _FINE_BITS = 45  # bits of a Laplace scale in its own fine units
 _CAP = 2**62
+_SMALLEST_SIGMA = Fraction(1, 2**20)
 
 _HOME_PROCESS = os.getpid()
 
@@ -253,12 +254,11 @@ def _filled(
 
 
 def _check_scale(scale: Any, name: str) -> Fraction:
-    try:
-        exact = Fraction(scale)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"The {name!r} parameter must be a finite number > 0. Got {scale!r}."
-        ) from None
+    if isinstance(scale, (bool, np.bool_)) or not isinstance(scale, Real):
+        raise TypeError(f"The {name!r} parameter must be a number. Got {scale!r}.")
+    if not isinstance(scale, (int, Fraction)):  # also numpy's own integers
+        scale = int(scale) if isinstance(scale, Integral) else float(scale)
+    exact = Fraction(scale) if math.isfinite(scale) else Fraction(-1)
     if not 0 < exact <= MAX_SCALE:
         raise ValueError(
             f"The {name!r} parameter must be in the range (0, 2**53]. Got {scale!r}."
@@ -347,11 +347,13 @@ def bernoulli_exp(gamma: Any, divisor: int = 1, random_state: Any = None) -> Any
     """
     exponents = np.asarray(gamma)
     divisor = check_integer(divisor, "divisor", low=1)
+    if exponents.dtype.kind not in "iuf":
+        raise TypeError("The 'gamma' parameter must be numbers >= 0.")
     if not (np.isfinite(exponents).all() and (exponents >= 0).all()):
         raise ValueError("The 'gamma' parameter must be finite numbers >= 0.")
     flat = exponents.ravel()
     accept = _accept_exp(
-        flat / float(divisor),
+        flat.astype(np.float64) / float(divisor),
         lambda i: Fraction(flat[i].item()) / divisor,
         as_bits(random_state),
     )
@@ -433,7 +435,8 @@ def discrete_gaussian(sigma: Any, size: Any = None, random_state: Any = None) ->
     Parameters
     ----------
     sigma : int, float or Fraction
-        Scale in grid units, at most 2**53, taken as the exact number that it is.
+        Scale in grid units, at most 2**53, taken as the exact number that it is (and
+        as 2**-20 where it is smaller: the noise is 0 but for one in exp(2**39) cases).
     size : None, int or tuple of int
         Shape of the result; None gives one int.
     random_state : None, int, Generator, RandomState or RandomBits
@@ -449,7 +452,7 @@ def discrete_gaussian(sigma: Any, size: Any = None, random_state: Any = None) ->
     >>> discrete_gaussian(3.0, size=(2, 2), random_state=0).shape
     (2, 2)
     """
-    sigma = _check_scale(sigma, "sigma")
+    sigma = max(_check_scale(sigma, "sigma"), _SMALLEST_SIGMA)
     variance = sigma**2
     proposal = _LaplaceSampler(max(sigma, Fraction(1, 2)))
     centre = variance / proposal.scale
@@ -502,7 +505,7 @@ def discrete_cauchy(
     exponent = check_integer(exponent, "exponent", low=2, high=16)
 
     ratio = 2 ** (exponent - 1)
-    far = 62 - scale.bit_length()  # rings beyond do not fit int64
+    far = 61 - scale.bit_length()  # rings beyond reach past 2**62
 
     def draw(count: int, bits: RandomBits) -> np.ndarray:
         # Ring 0 is |k| < scale, ring j is 2^(j-1) scale <= |k| < 2^j scale. Their

@@ -47,6 +47,11 @@ def leading_words(probability, count):
     return [bits >> 64 * (count - 1 - i) & TOP for i in range(count)]
 
 
+def zero_words(probability):
+    """The number of whole words of zeros that a small probability starts with."""
+    return int(-mpmath.log(probability(), 2)) // 64
+
+
 def exp_of(gamma):
     return lambda: mpmath.exp(-mpmath.mpf(gamma.numerator) / gamma.denominator)
 
@@ -67,20 +72,26 @@ EXPONENTS = [
     Fraction(10**15 + 1, 10**15),
     Fraction(44),
     Fraction(100),
-    Fraction(30001, 7),
+    Fraction(3001, 7),
 ]
+RATIOS = [Fraction(1, 3), Fraction(2**70 - 1, 3**50), Fraction(1, 3**90)]
+
+
+def case(below, probability_of, *arguments):
+    name = " ".join(f"{float(argument):.4g}" for argument in arguments)
+    return pytest.param(
+        below, arguments, probability_of(*arguments), id=f"{below.__name__} {name}"
+    )
+
+
 CASES = (
-    [(is_below_exp, (gamma,), exp_of(gamma)) for gamma in EXPONENTS]
+    [case(is_below_exp, exp_of, gamma) for gamma in EXPONENTS]
     + [
-        (is_below_odds, (weight, gamma), odds_of(weight, gamma))
+        case(is_below_odds, odds_of, weight, gamma)
         for weight in (1, 9, 10**30)
-        for gamma in (Fraction(0), *EXPONENTS)
-        if (weight, gamma) != (1, 0)  # one half: needs no refinement, tested below
+        for gamma in EXPONENTS
     ]
-    + [
-        (is_below_ratio, (ratio,), ratio_of(ratio))
-        for ratio in (Fraction(1, 3), Fraction(2**70 - 1, 3**50), Fraction(1, 3**90))
-    ]
+    + [case(is_below_ratio, ratio_of, ratio) for ratio in RATIOS]
 )
 
 
@@ -89,8 +100,7 @@ CASES = (
 def test_is_decided_where_the_bits_first_differ(below, arguments, probability, extra):
     # Leading words that agree with the probability's leave the decision open; one
     # unit in the last word settles it, on either side.
-    with mpmath.workprec(20_000):
-        start = max(0, int(-mpmath.log(probability(), 2)) // 64)
+    start = zero_words(probability)
     words = leading_words(probability, start + 1 + extra)
     for change, expected in ((-1, True), (1, False)):
         last = words[-1] + change
@@ -102,8 +112,7 @@ def test_is_decided_where_the_bits_first_differ(below, arguments, probability, e
 
 @pytest.mark.parametrize(("below", "arguments", "probability"), CASES)
 def test_refines_while_the_bits_agree(below, arguments, probability):
-    with mpmath.workprec(20_000):
-        start = max(0, int(-mpmath.log(probability(), 2)) // 64)
+    start = zero_words(probability)
     words = leading_words(probability, start + 4)
     uniform, _ = scripted([*words, 0])  # the next word of the probability is not 0
     assert below(uniform, *arguments) is True
@@ -143,8 +152,12 @@ def test_even_odds_are_decided_by_the_first_bits():
         assert is_below_odds(uniform, 1, Fraction(0)) is expected
 
 
+def below_odds_of_seven(uniform, gamma):
+    return is_below_odds(uniform, 7, gamma)
+
+
 @pytest.mark.parametrize("gamma", [1e3, 1e9, 1e300, 1.7976931348623157e308])
-@pytest.mark.parametrize("below", [is_below_exp, lambda u, g: is_below_odds(u, 7, g)])
+@pytest.mark.parametrize("below", [is_below_exp, below_odds_of_seven])
 def test_a_huge_exponent_is_refused_at_once(below, gamma):
     start = time.perf_counter()
     assert below(scripted([1])[0], Fraction(gamma)) is False
@@ -160,9 +173,8 @@ def test_a_tiny_exponent_is_decided(gamma):
     # All ones is above 1 - gamma as soon as there are enough of them.
     uniform, _ = scripted([TOP] * 20)
     assert is_below_exp(uniform, Fraction(gamma)) is False
-    assert 2.0**-64 * gamma <= 2.0 ** (64 - uniform.length) <= 2.0**64 * gamma or (
-        uniform.length == 1088
-    )
+    assert Fraction(1, 2**uniform.length) < Fraction(gamma)
+    assert Fraction(gamma) <= Fraction(2, 2 ** (uniform.length - 64))
 
 
 @pytest.mark.parametrize("digits", [5, 40, 300])

@@ -106,7 +106,13 @@ class Event:
 
     def _interval(self) -> float:
         typical, largest = self._loss_scales()
-        return max(min(1e-4, typical / 1000), largest / _MAX_BUCKETS)
+        # Powers of two divide exactly: the loss of a pure event is on the grid.
+        interval = typical / 1024
+        while interval > 1e-4:
+            interval /= 2
+        while interval < largest / _MAX_BUCKETS:
+            interval *= 2
+        return interval
 
     # --- JSON
 

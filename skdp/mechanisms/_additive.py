@@ -33,9 +33,9 @@ class AdditiveMechanism:
     """What mechanisms that add noise of a fixed scale share."""
 
     @property
-    def std(self) -> float:
-        """Standard deviation of the noise on one coordinate."""
-        return math.sqrt(self.variance)
+    def variance(self) -> float:
+        """Variance of the noise on one coordinate."""
+        return self.std * self.std
 
     def release(self, value: Any, random_state: Any = None) -> Any:
         """Return ``value`` plus noise.
@@ -124,9 +124,9 @@ class Laplace(AdditiveMechanism):
         return self.sensitivity / self.epsilon
 
     @property
-    def variance(self) -> float:
-        """Variance of the noise on one coordinate."""
-        return 2 * self.scale * self.scale
+    def std(self) -> float:
+        """Standard deviation of the noise on one coordinate."""
+        return math.sqrt(2) * self.scale
 
     @property
     def event(self) -> events.Laplace:
@@ -210,9 +210,9 @@ class Gaussian(AdditiveMechanism):
         self._grid(1)
 
     @property
-    def variance(self) -> float:
-        """Variance of the noise on one coordinate."""
-        return self.sigma * self.sigma
+    def std(self) -> float:
+        """Standard deviation of the noise on one coordinate."""
+        return self.sigma
 
     @property
     def event(self) -> events.Gaussian:
@@ -272,8 +272,8 @@ class GammaNorm(AdditiveMechanism):
     --------
     >>> from skdp.mechanisms import GammaNorm
     >>> mechanism = GammaNorm(epsilon=1.0, n_features=3)
-    >>> mechanism.variance
-    4.0
+    >>> mechanism.std
+    2.0
     >>> mechanism.release([1.0, 2.0, 3.0], random_state=0).shape
     (3,)
     """
@@ -299,9 +299,9 @@ class GammaNorm(AdditiveMechanism):
         return self.sensitivity / self.epsilon
 
     @property
-    def variance(self) -> float:
-        """Variance of the noise on one coordinate."""
-        return (self.n_features + 1) * self.scale * self.scale
+    def std(self) -> float:
+        """Standard deviation of the noise on one coordinate."""
+        return math.sqrt(self.n_features + 1) * self.scale
 
     @property
     def event(self) -> events.Pure:

@@ -115,8 +115,8 @@ class DiscreteLaplace(_IntegerMechanism):
     @property
     def variance(self) -> float:
         """Variance of the noise on one coordinate."""
-        # 2p/(1-p)^2 with p = exp(-1/scale)
-        return 0.5 / math.sinh(min(float(1 / self._scale) / 2, 700.0)) ** 2
+        rate = float(1 / self._scale)
+        return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
 
     @property
     def event(self) -> events.Pure:
@@ -189,7 +189,8 @@ class DiscreteGaussian(_IntegerMechanism):
             neighboring=check_neighboring(self.neighboring),
         )
         rho = zcdp_rho(self.epsilon, self.delta)
-        sigma = math.nextafter(self.sensitivity / math.sqrt(2 * rho), math.inf)
+        # A little more than the formula: rho must cover the rounding of sigma.
+        sigma = self.sensitivity / math.sqrt(2 * rho) * (1 + 1e-14)
         if not math.isfinite(sigma):
             raise ValueError(
                 f"The 'sensitivity' parameter is too large. Got {self.sensitivity!r}."
@@ -213,7 +214,7 @@ class DiscreteGaussian(_IntegerMechanism):
     def _weights(self) -> tuple[np.ndarray, np.ndarray]:
         width = math.ceil(12 * self.sigma) + 2
         k = np.arange(-width, width + 1)
-        weights = np.exp(-0.5 * (k / self.sigma) ** 2)
+        weights = np.exp(-0.5 * (k / max(self.sigma, 1e-6)) ** 2)
         return k, weights / weights.sum()
 
     def _draw(self, shape: Any, random_state: Any) -> Any:

@@ -52,7 +52,7 @@ class Grid:
         try:
             return float(total)
         except OverflowError:
-            return math.copysign(_LARGEST, total)
+            return _LARGEST if total > 0 else -_LARGEST
 
 
 def plan(
@@ -93,9 +93,10 @@ def plan(
     # and continuous noise in the profile (docs, theory of noise).
     steps = math.ceil(Fraction(sensitivity) / Fraction(2) ** exponent) + rounding + 1
     scale = math.ceil(Fraction(steps) / Fraction(rate))
-    if scale > min(MAX_SCALE, 2 ** (finest + 2)):
+    dear = finest > 20 and steps < 1024 * (rounding + 1)  # below 20: coarse by choice
+    if dear or scale > min(MAX_SCALE, 2 ** (finest + 2)):
         raise ValueError(
-            f"The 'epsilon' parameter is too small for {rounding} rounded coordinates: "
-            "the noise would not fit 64-bit integers."
+            "The 'epsilon' parameter is too small for this number of coordinates: "
+            "rounding to a grid of 64-bit integers would add to the noise."
         )
     return Grid(exponent, scale)

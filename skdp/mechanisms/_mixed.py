@@ -63,7 +63,7 @@ class MixedNoise:
         l2 = check_real(l2, "l2_sensitivity", low=0, high=l1, closed="right")
         laplace = Laplace(self.epsilon, l1, neighboring=self.neighboring)
         gaussian = Gaussian(self.epsilon, self.delta, l2, neighboring=self.neighboring)
-        chosen = laplace if laplace.variance <= gaussian.variance else gaussian
+        chosen = laplace if laplace.std <= gaussian.std else gaussian
         set_fields(self, l1_sensitivity=l1, l2_sensitivity=l2, mechanism=chosen)
 
     @property

@@ -132,8 +132,10 @@ class RandomizedResponse:
         n = answers.size
         observed = np.bincount(answers, minlength=self.n_categories)
         keep = self.keep_probability
-        lie = (1 - keep) / (self.n_categories - 1)
-        counts = (observed - n * lie) / (keep - lie)
+        lie = keep * math.exp(-self.epsilon)  # of each other category
+        gap = -keep * math.expm1(-self.epsilon)
+        counts = (observed - n * lie) / gap
         truth = np.clip(counts, 0, n)
-        variance = truth * keep * (1 - keep) + (n - truth) * lie * (1 - lie)
-        return CountEstimate(counts, np.sqrt(variance) / (keep - lie))
+        lies = (self.n_categories - 1) * lie
+        variance = truth * keep * lies + (n - truth) * lie * (1 - lie)
+        return CountEstimate(counts, np.sqrt(variance) / gap)

@@ -54,6 +54,10 @@ class _Selection:
         factor = 1 if self.monotonic else 2
         log_unit = math.log2(self.sensitivity) - math.log2(self.epsilon)
         exponent = math.floor(min(log_unit - _BITS, math.log2(self.sensitivity) - 20))
+        if self.epsilon < 1e-10:  # gaps up to the cut-off would not matter
+            raise ValueError(
+                f"The 'epsilon' parameter must be at least 1e-10. Got {self.epsilon!r}."
+            )
         if exponent < -1074 or log_unit > 1000:
             raise ValueError(
                 "The 'sensitivity' parameter divided by 'epsilon' is outside what "
