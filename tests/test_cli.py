@@ -18,7 +18,13 @@ def test_demo_as_a_process():
     result = run("demo", "--n-samples", "2000")
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
-    for word in ("mean income", "people, capital", "median age", "epsilon = 1.5"):
+    for word in (
+        "mean income",
+        "people, capital",
+        "median age",
+        "epsilon 1.5 of 1.5",
+        "cannot pay",
+    ):
         assert word in result.stdout
 
 

@@ -14,6 +14,7 @@ import pytest
 from skdp.lazy_uniform import (
     LazyUniform,
     _exp_interval,
+    _is_below,
     is_below_exp,
     is_below_odds,
     is_below_ratio,
@@ -130,6 +131,19 @@ def test_refining_narrows_the_interval():
         assert uniform.length == length
         assert before[0] <= low < high <= before[1]
         assert high - low == Fraction(1, 2**length)
+
+
+@pytest.mark.parametrize(("tenths", "expected"), [(3, True), (7, False)])
+def test_waits_until_the_bounds_of_the_probability_are_clear(tenths, expected):
+    widths = iter([Fraction(1, 4), Fraction(2, 9), Fraction(1, 100)])
+
+    def half(digits):
+        width = next(widths)
+        return Fraction(1, 2) - width, Fraction(1, 2) + width
+
+    uniform, source = scripted([2**64 * tenths // 10, 5, 5])
+    assert _is_below(uniform, half) is expected
+    assert source.left == [] and next(widths, None) is None
 
 
 @pytest.mark.parametrize("word", [0, 1, 2**63, TOP])

@@ -3,6 +3,9 @@
 Nothing here is random: words come from fixed seeds or from a script.
 """
 
+import math
+from fractions import Fraction
+
 import mpmath
 import numpy as np
 import pytest
@@ -59,6 +62,57 @@ def test_exact_path_agrees_with_float64(path, monkeypatch):
     for seed in (0, 1):
         np.testing.assert_array_equal(PATHS[path](seed), fast[seed])
     assert settled >= 2 * np.size(fast[0])
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.3, 1, 3.7, 50, 2.0**42])
+def test_gaussian_acceptance_is_exact(sigma, monkeypatch):
+    # Proposal exp(-|y|/t) times acceptance exp(-gamma) must be the target
+    # exp(-y^2/(2 sigma^2)) times one constant, as rational numbers.
+    proposed, constants, errors = [], [], []
+
+    class Proposal(noise._LaplaceSampler):
+        def laplace(self, count, bits):
+            values = super().laplace(count, bits)
+            proposed.append((values.tolist(), self.scale))
+            return values
+
+    def accept(gamma, exact, bits):
+        if proposed:  # otherwise it is a decision of the proposal itself
+            values, scale = proposed.pop()
+            for i, y in enumerate(values):
+                target = Fraction(y) ** 2 / (2 * Fraction(sigma) ** 2)
+                constants.append(exact(i) + abs(y) / scale - target)
+                errors.append(math.exp(-gamma[i]) - math.exp(-exact(i)))
+        return accept_exp(gamma, exact, bits)
+
+    accept_exp = noise._accept_exp
+    monkeypatch.setattr(noise, "_LaplaceSampler", Proposal)
+    monkeypatch.setattr(noise, "_accept_exp", accept)
+    discrete_gaussian(sigma, 100, 0)
+    assert len(constants) >= 100 and len(set(constants)) == 1
+    assert max(map(abs, errors)) < noise._WINDOW / 2**6
+
+
+@pytest.mark.parametrize("scale", [2**30 + 1, 2**42])
+@pytest.mark.parametrize("exponent", [2, 3, 4, 16])
+def test_cauchy_acceptance_is_exact(scale, exponent, monkeypatch):
+    # With k in [2^j scale, 2^(j+1) scale) the proposal is 2^(-exponent j) on all of
+    # the ring; the acceptance must be the target divided by it.
+    ratios = []
+
+    def below(uniform, ratio):
+        answer = is_below_ratio(uniform, ratio)
+        ratios.extend([ratio] if answer else [])
+        return answer
+
+    is_below_ratio = noise.is_below_ratio
+    monkeypatch.setattr(noise, "is_below_ratio", below)
+    monkeypatch.setattr(noise, "_WINDOW", 2.0)
+    values = np.abs(discrete_cauchy(scale, exponent, 300, 0)).tolist()
+    for value, ratio in zip(values, ratios, strict=False):
+        ring = max((value // scale).bit_length() - 1, 0)
+        target = 1 / (1 + Fraction(value, scale) ** exponent)
+        assert ratio == target * 2 ** (exponent * ring) <= 1
 
 
 class ScriptedBits(RandomBits):

@@ -208,7 +208,13 @@ FLOAT_ERRORS = [
     ({"a": SECRET}, TypeError),
     (np.array([SECRET, "b"], dtype=object), TypeError),
     (np.array(["2020-01-01"], dtype="datetime64[D]"), TypeError),
-    (np.array([SECRET], dtype=np.longdouble), TypeError),
+    pytest.param(
+        np.array([SECRET], dtype=np.longdouble),
+        TypeError,
+        marks=pytest.mark.skipif(
+            np.dtype(np.longdouble).itemsize == 8, reason="longdouble is double here"
+        ),
+    ),
     ([[SECRET, 2], [3]], (TypeError, ValueError)),
     ([], ValueError),
     (np.zeros((0, 3)), ValueError),
@@ -249,12 +255,12 @@ def assert_refused_discreetly(check, value, error):
     assert str(2**100 + SECRET) not in message
 
 
-@pytest.mark.parametrize(("value", "error"), FLOAT_ERRORS, ids=repr)
+@pytest.mark.parametrize(("value", "error"), FLOAT_ERRORS)
 def test_float_values_refuse_discreetly(value, error):
     assert_refused_discreetly(validation.check_float_values, value, error)
 
 
-@pytest.mark.parametrize(("value", "error"), INTEGER_ERRORS, ids=repr)
+@pytest.mark.parametrize(("value", "error"), INTEGER_ERRORS)
 def test_integer_values_refuse_discreetly(value, error):
     assert_refused_discreetly(validation.check_integer_values, value, error)
 

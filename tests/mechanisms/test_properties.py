@@ -10,7 +10,7 @@ import pickle
 import re
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -31,7 +31,10 @@ from skdp.mechanisms import (
 )
 
 many = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=300,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 
@@ -144,6 +147,7 @@ def test_laplace(epsilon, sensitivity, relation, value, seed):
 
 @many
 @given(EPSILON, DELTA, SCALE, RELATION, arrays(), SEEDS)
+@example(1e-5, 1e-6, 1.0, "replace", np.array(0.0), None)
 def test_gaussian(epsilon, delta, sensitivity, relation, value, seed):
     mechanism = built(Gaussian, epsilon, delta, sensitivity, neighboring=relation)
     if mechanism is None:
@@ -157,6 +161,7 @@ def test_gaussian(epsilon, delta, sensitivity, relation, value, seed):
 
 @many
 @given(EPSILON, SCALE, arrays(), SEEDS)
+@example(1e-7, 1e300, np.zeros(12), None)
 def test_gamma_norm(epsilon, sensitivity, value, seed):
     mechanism = built(GammaNorm, epsilon, value.size, sensitivity)
     if mechanism is None:
@@ -209,6 +214,7 @@ def bounded(draw):
 
 @many
 @given(EPSILON, bounded(), powers(-12, 0.1), st.one_of(st.just(0.0), DELTA), SEEDS)
+@example(1e-11, ((-1e297, 1e297), np.array(0.0)), 1.0, 0.0, None)
 def test_bounded_laplace(epsilon, bounds_and_value, share, delta, seed):
     (low, high), value = bounds_and_value
     sensitivity = share * (high - low)
@@ -286,6 +292,8 @@ def test_integers(epsilon, shift, delta, sensitivity, value, seed):
 
 @many
 @given(EPSILON, DELTA)
+@example(1e-4, 1e-10)
+@example(1e-8, 1e-8)
 def test_discrete_gaussian_keeps_its_claim(epsilon, delta):
     mechanism = built(DiscreteGaussian, epsilon, delta)
     if mechanism is not None:

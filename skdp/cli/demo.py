@@ -1,12 +1,14 @@
-"""The command line: ``python -m skdp demo``."""
+"""``python -m skdp demo``: private statistics of a synthetic census."""
 
-import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from skdp import __version__, events
+from skdp import events
+from skdp.accounting import BudgetAccountant
 from skdp.datasets import make_census
+from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms import (
     DiscreteLaplace,
     Laplace,
@@ -16,8 +18,11 @@ from skdp.mechanisms import (
     smooth_sensitivity_median,
 )
 from skdp.noise import RandomBits
+from skdp.validation import check_epsilon
 
-__all__ = ["main"]
+__all__ = ["add_command", "demo"]
+
+Pay = Callable[[events.Event, str], None]
 
 _INCOME_BOUNDS = (0.0, 500_000.0)
 _AGE_BOUNDS = (18.0, 95.0)
@@ -27,25 +32,28 @@ def _row(*cells: object) -> str:
     return "  {:<24} {:>12} {:>12} {:>10} {:>10}".format(*cells)
 
 
-def _mean_income(income: np.ndarray, epsilon: float, bits: RandomBits) -> events.Event:
+def _mean_income(
+    income: np.ndarray, epsilon: float, pay: Pay, bits: RandomBits
+) -> None:
     # Incomes are whole numbers, so that their sum is exact in float64. The number of
     # people is public under "replace": dividing by it comes after the release.
     clipped = np.clip(income, *_INCOME_BOUNDS)
     mechanism = Laplace(epsilon, sensitivity.total(_INCOME_BOUNDS))
+    pay(mechanism.event, "mean income")
     private = mechanism.release(clipped.sum(), bits) / clipped.size
     truth = income.mean()
     cells = (f"{private:,.0f}", f"{truth:,.0f}", f"{private - truth:+,.0f}")
     print(_row("mean income", *cells, f"{epsilon:g}"))
     reach = mechanism.interval(0.95)[1] / clipped.size
     print(f"      incomes clipped at 500,000; noise within +-{reach:,.0f} at 95 %")
-    return mechanism.event
 
 
 def _region_counts(
-    region: np.ndarray, names: Sequence[str], epsilon: float, bits: RandomBits
-) -> events.Event:
+    region: np.ndarray, names: Sequence[str], epsilon: float, pay: Pay, bits: RandomBits
+) -> None:
     counts = np.bincount(region.astype(int), minlength=len(names))
     mechanism = DiscreteLaplace(epsilon, int(sensitivity.histogram("replace")))
+    pay(mechanism.event, "people by region")
     private = np.maximum(mechanism.release(counts, bits), 0)
     for name, noisy, truth in zip(names, private, counts, strict=True):
         cells = (f"{noisy:,}", f"{truth:,}", f"{noisy - truth:+,}")
@@ -53,17 +61,16 @@ def _region_counts(
         print(_row(f"people, {name}", *cells, cost))
     reach = mechanism.interval(0.95)[1]
     print(f"      all counts for one epsilon; noise within +-{reach} at 95 %")
-    return mechanism.event
 
 
-def _median_age(age: np.ndarray, epsilon: float, bits: RandomBits) -> events.Event:
+def _median_age(age: np.ndarray, epsilon: float, pay: Pay, bits: RandomBits) -> None:
     mechanism = SmoothSensitivity(epsilon, _AGE_BOUNDS)
     truth = float(np.sort(age)[median_rank(age.size) - 1])
     smooth = smooth_sensitivity_median(age, mechanism.beta, mechanism.bounds)
+    pay(mechanism.event, "median age")
     private = mechanism.release(truth, smooth, bits)
     cells = (f"{private:.2f}", f"{truth:.2f}", f"{private - truth:+.2f}")
     print(_row("median age", *cells, f"{epsilon:g}"))
-    return mechanism.event
 
 
 def demo(n_samples: int, epsilon: float, seed: int | None) -> None:
@@ -71,44 +78,32 @@ def demo(n_samples: int, epsilon: float, seed: int | None) -> None:
     census = make_census(n_samples, seed)
     regions = list(census.categories["region"].values())
     bits = RandomBits(seed)  # one stream: no two releases share noise
+    budget = BudgetAccountant(3 * check_epsilon(epsilon), delta=0, name="census")
+
+    def pay(event: events.Event, label: str) -> None:
+        budget.spend(event, label, seeded=bits.seeded)
+
     print(f"A synthetic census of {n_samples:,} people. Nobody in it exists, so the")
     print("truth can stand beside the private answers.\n")
     print(_row("", "private", "truth", "error", "epsilon"))
-    spent = events.Composed(
-        [
-            _mean_income(census.income, epsilon, bits),
-            _region_counts(census.data[:, 5], regions, epsilon, bits),
-            _median_age(census.data[:, 0], epsilon, bits),
-        ]
-    )
-    print(f"\nAll three together: epsilon = {spent.epsilon(0):.4g}, delta = 0, for")
-    print("neighbours that differ in one row.")
+    _mean_income(census.income, epsilon, pay, bits)
+    _region_counts(census.data[:, 5], regions, epsilon, pay, bits)
+    _median_age(census.data[:, 0], epsilon, pay, bits)
+    print(f"\n{budget}\n\nOne more release is refused before any noise is drawn:")
+    try:
+        budget.spend(epsilon=epsilon, label="one more")
+    except BudgetExceededError as error:
+        print(f"  {error}")
     if seed is not None:
         print("The noise was seeded: reproducible, not private for who knows the seed.")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m skdp",
-        description="scikit-learn estimators with differential privacy",
-    )
-    parser.add_argument("--version", action="version", version=f"skdp {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser(
+def add_command(commands: Any) -> None:
+    """Add ``demo`` to the command line."""
+    parser = commands.add_parser(
         "demo", help="private statistics of a synthetic census, beside the truth"
     )
-    command.add_argument("--n-samples", type=int, default=50_000, metavar="N")
-    command.add_argument("--epsilon", type=float, default=0.5, help="of each release")
-    command.add_argument("--seed", type=int, default=None, help="reproducible noise")
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    try:
-        demo(options.n_samples, options.epsilon, options.seed)
-    except ValueError as error:
-        parser.error(str(error))
-    return 0
+    parser.add_argument("--n-samples", type=int, default=50_000, metavar="N")
+    parser.add_argument("--epsilon", type=float, default=0.5, help="of each release")
+    parser.add_argument("--seed", type=int, default=None, help="reproducible noise")
+    parser.set_defaults(run=lambda o: demo(o.n_samples, o.epsilon, o.seed))
