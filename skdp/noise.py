@@ -92,11 +92,13 @@ class RandomBits:
 
     Parameters
     ----------
-    random_state : None, int, Generator, RandomState or RandomBits
+    random_state : None, int, Generator or RandomState
         None reads ``os.urandom`` at every call, so that no two processes can repeat
         one another. An int gives the same words everywhere. A Generator or
         RandomState is advanced, and its stream is made unique in worker processes,
-        which hold copies of it.
+        which hold copies of it. Recognised are multiprocessing, loky and a fork after
+        the import of skdp; a generator sent to other processes by other means repeats
+        its words there.
 
     Attributes
     ----------
@@ -234,6 +236,13 @@ def _accept_far(ring: int, scale: int, exponent: int, bits: RandomBits) -> bool:
 # --- Chunked samplers
 
 
+def _check_shape(size: Any) -> tuple[int, ...]:
+    if size is None:
+        return ()
+    sizes = size if isinstance(size, (tuple, list)) else (size,)
+    return tuple(check_integer(length, "size", low=0) for length in sizes)
+
+
 def _filled(
     draw: Callable[[int, RandomBits], np.ndarray], size: Any, random_state: Any
 ) -> Any:
@@ -242,7 +251,7 @@ def _filled(
     ``draw`` is called until enough values have been accepted, on cache-sized chunks.
     """
     bits = as_bits(random_state)
-    shape = () if size is None else tuple(np.atleast_1d(size).tolist())
+    shape = _check_shape(size)
     out = np.empty(math.prod(shape), dtype=np.int64)
     filled = 0
     while filled < out.size:
@@ -346,8 +355,8 @@ def bernoulli_exp(gamma: Any, divisor: int = 1, random_state: Any = None) -> Any
     True
     """
     exponents = np.asarray(gamma)
-    divisor = check_integer(divisor, "divisor", low=1)
-    if exponents.dtype.kind not in "iuf":
+    divisor = check_integer(divisor, "divisor", low=1, high=2**1000)
+    if exponents.dtype.kind not in "iuf" or exponents.dtype.itemsize > 8:
         raise TypeError("The 'gamma' parameter must be numbers >= 0.")
     if not (np.isfinite(exponents).all() and (exponents >= 0).all()):
         raise ValueError("The 'gamma' parameter must be finite numbers >= 0.")
@@ -387,7 +396,7 @@ def bernoulli_odds(
     >>> int(bernoulli_odds(1, 1.0, size=10).max()) <= 1
     True
     """
-    weight = check_integer(weight, "weight", low=1)
+    weight = check_integer(weight, "weight", low=1, high=2**63)
     gamma = check_real(gamma, "gamma", low=0, closed="left")
     exact, odds = Fraction(gamma), weight * math.exp(-gamma)
 
@@ -505,7 +514,7 @@ def discrete_cauchy(
     exponent = check_integer(exponent, "exponent", low=2, high=16)
 
     ratio = 2 ** (exponent - 1)
-    far = 61 - scale.bit_length()  # rings beyond reach past 2**62
+    far = 62 - scale.bit_length()  # rings beyond do not fit int64
 
     def draw(count: int, bits: RandomBits) -> np.ndarray:
         # Ring 0 is |k| < scale, ring j is 2^(j-1) scale <= |k| < 2^j scale. Their
@@ -533,6 +542,7 @@ def discrete_cauchy(
         for i in np.flatnonzero(ring - 1 > far):
             keep[i] = _accept_far(int(ring[i]), scale, exponent, bits)
             noise[i] = _CAP
+        np.minimum(noise, _CAP, out=noise)
         negative = _signs(count, bits)
         keep &= ~(negative & (noise == 0))
         np.negative(noise, where=negative, out=noise)
@@ -574,7 +584,7 @@ def gamma_norm(
     """
     scale = check_real(scale, "scale", low=1, high=2**40, closed="both")
     shape = (
-        1 if size is None else size,
+        1 if size is None else check_integer(size, "size", low=0),
         check_integer(n_features, "n_features", low=1),
     )
     bits = as_bits(random_state)
@@ -582,6 +592,9 @@ def gamma_norm(
     exponential = _LaplaceSampler(Fraction(2**_FINE_BITS)).exponential
     norms = _filled(exponential, shape, bits).sum(axis=1, dtype=float) / unit
     directions = discrete_gaussian(2**_FINE_BITS, shape, bits) / unit
+    while not (nonzero := directions.any(axis=1)).all():
+        again = (int((~nonzero).sum()), shape[1])
+        directions[~nonzero] = discrete_gaussian(2**_FINE_BITS, again, bits) / unit
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     noise = np.rint(directions * (scale * norms)[:, None]).astype(np.int64)
     return noise[0] if size is None else noise

@@ -27,7 +27,7 @@ def test_real_numbers_become_floats(value):
 
 @pytest.mark.parametrize("value", NOT_REAL)
 def test_what_is_no_real_number_is_a_type_error(value):
-    with pytest.raises(TypeError, match="'rate'.*must be a real number in the range"):
+    with pytest.raises(TypeError, match=r"'rate'.*must be a real number in the range"):
         validation.check_real(value, "rate", low=0)
 
 
@@ -109,7 +109,7 @@ def test_integers_become_ints(value):
 
 @pytest.mark.parametrize("value", [3.0, "3", None, True, np.False_, np.array([3, 4])])
 def test_what_is_no_integer_is_a_type_error(value):
-    with pytest.raises(TypeError, match="'steps'.*must be an int"):
+    with pytest.raises(TypeError, match=r"'steps'.*must be an int"):
         validation.check_integer(value, "steps", low=1)
 
 

@@ -22,6 +22,8 @@ from skdp.validation import (
     check_real,
 )
 
+_CHUNK = 2**15  # values drawn at a time
+
 
 @dataclass(frozen=True)
 class _Plan:
@@ -36,6 +38,11 @@ class _Plan:
 def _truncated_laplace(steps: np.ndarray, plan: _Plan, bits: RandomBits) -> np.ndarray:
     """Draw k in [low, high] with probability proportional to exp(-|k - step|/scale)."""
     width = plan.high - plan.low
+    if steps.size > _CHUNK:  # the work arrays stay small
+        parts = range(0, steps.size, _CHUNK)
+        return np.concatenate(
+            [_truncated_laplace(steps[i : i + _CHUNK], plan, bits) for i in parts]
+        )
     out = np.empty_like(steps)
     open_ = np.arange(steps.size)
     while open_.size:

@@ -82,7 +82,7 @@ def test_round_trip(event):
     assert back.to_json() == text
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(any_event)
 def test_round_trip_of_any_event(event):
     back = events.from_json(event.to_json())
