@@ -15,6 +15,7 @@ RANKS = {
     "exceptions": 0,
     "validation": 0,
     "lazy_uniform": 0,
+    "random_bits": 0.5,
     "datasets": 0,
     "noise": 1,
     "divergences": 1,
@@ -40,7 +41,7 @@ RANKS = {
 }
 LIGHT = 5  # up to this rank, importing needs neither scikit-learn nor dp-accounting
 
-MAY_DRAW = {"noise", "datasets"}
+MAY_DRAW = {"noise", "random_bits", "datasets"}
 RANDOM_SOURCES = (
     "random",
     "secrets",

@@ -110,7 +110,10 @@ _STYLE = (
 def _table(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return ""
-    cell = "style='text-align: left; padding: 2px 12px 2px 0; vertical-align: top'"
+    cell = (
+        "style='text-align: left; padding: 2px 14px 2px 0; white-space: nowrap; "
+        "font-size: 12px'"
+    )
     head = "".join(
         f"<th {cell}>{name}</th>" for name in ("when", "label", "release", "ε", "δ")
     )

@@ -114,6 +114,18 @@ class Event:
             interval *= 2
         return interval
 
+    def __str__(self) -> str:
+        """Return the event in short: its kind and numbers."""
+        shown = []
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.name == "events":
+                shown.append(f"{len(value)} kinds of release")
+            elif f.name not in ("neighboring", "counts"):
+                number = isinstance(value, (int, float))
+                shown.append(f"{f.name}={value:.6g}" if number else f"{value}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
     # --- JSON
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,16 +6,17 @@ that it needs neither a port nor a password. The role "secured" must give one.
 
 import os
 import pwd
+import re
 import secrets
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 _TIMEOUT = 120  # seconds for any command of PostgreSQL
+_PATTERNS = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "usr/local/pgsql/bin")
 
 
 # --- Where PostgreSQL is, and who may run it
@@ -28,9 +29,12 @@ def _folders():
     if (found := shutil.which("pg_config")) is not None:
         answer = subprocess.run([found, "--bindir"], capture_output=True, text=True)
         yield Path(answer.stdout.strip())
-    for root in ("/usr/lib/postgresql", "/usr/local/pgsql", "/opt/homebrew/opt"):
-        versions = [path.parent for path in Path(root).glob("**/bin/pg_ctl")]
-        yield from sorted(versions, key=lambda path: path.parts, reverse=True)
+    for pattern in _PATTERNS:
+        yield from sorted(Path("/").glob(pattern), key=_version, reverse=True)
+
+
+def _version(folder):
+    return [int(number) for number in re.findall(r"\d+", str(folder))]
 
 
 def _programs():
@@ -184,16 +188,29 @@ def fresh_database(postgresql):
 # --- A ledger of each kind
 
 
-def _place(request, kind):
-    name = f"budget-{secrets.token_hex(6)}"
-    if kind == "sqlite":
-        url = f"sqlite:///{request.getfixturevalue('tmp_path')}/ledger.db"
-    else:
-        url = request.getfixturevalue("postgresql_url")
-    return SimpleNamespace(ledger=url, name=name)
+@pytest.fixture
+def fast_folder(tmp_path):
+    """A folder in memory where there is one: syncing a disk takes milliseconds."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="skdp-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def sqlite_place(tmp_path):
+    """A new budget in a file: ``BudgetAccountant(..., **sqlite_place)``."""
+    return {"ledger": f"sqlite:///{tmp_path}/ledger.db", "name": "budget"}
+
+
+@pytest.fixture
+def postgresql_place(postgresql_url):
+    """A new budget in the server of the session."""
+    return {"ledger": postgresql_url, "name": f"budget-{secrets.token_hex(6)}"}
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def place(request):
-    """Where a new budget can live: ``BudgetAccountant(..., **vars(place))``."""
-    return _place(request, request.param)
+    """A new budget in a database of either kind."""
+    return request.getfixturevalue(f"{request.param}_place")

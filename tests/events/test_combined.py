@@ -105,6 +105,30 @@ def test_pure_composition_is_optimal_within_one_percent(count, eps):
         assert optimal_delta(count, eps, 0.99 * epsilon) > delta
 
 
+@pytest.mark.parametrize(("count", "eps"), [(1000, 0.1), (3000, 0.1)])
+def test_long_compositions_lose_no_mass_to_rounding(count, eps):
+    # The exact composition has its losses at multiples of 2 eps. A fast Fourier
+    # transform to the power of the count loses about count * 4e-17 of the mass.
+    event = Composed([Pure(eps)], [count])
+    centre, spread = count * eps * math.tanh(eps / 2), math.sqrt(count) * eps
+    for deviations in (0.0, 2.0, 4.0, 6.0):
+        epsilon = centre + deviations * spread
+        truth = optimal_delta(count, eps, epsilon)
+        assert event.profile(epsilon) >= truth
+        assert event.profile(epsilon) <= truth * 1.01 + 1e-11
+
+
+def test_long_compositions_of_gaussians_lose_no_mass_to_rounding():
+    exact = Gaussian(30 / math.sqrt(1000))
+    sampled = SampledGaussian(30.0, 1.0, 1000)
+    nested = Composed([Composed([Gaussian(30.0)], [1000])])
+    for delta in (1e-9, 1e-12):
+        epsilon = exact.epsilon(delta)
+        for event in (sampled, nested):
+            assert event.epsilon(delta) >= epsilon * (1 - 1e-12)
+            assert event.epsilon(delta) <= epsilon * 1.05
+
+
 @pytest.mark.parametrize("count", [2, 7, 1000])
 def test_pure_composition_ends_at_the_sum(count):
     event = Composed([Pure(0.3)], [count])
@@ -266,6 +290,21 @@ def test_the_order_of_events_does_not_matter(parts, counts):
         event = Composed([parts[i] for i in order], [counts[i] for i in order])
         values = [event.profile(epsilon) for epsilon in (0.0, 0.7, 2.0)]
         np.testing.assert_allclose(values, expected, rtol=1e-6, atol=1e-13)
+
+
+@pytest.mark.parametrize("tiny", [1e-300, 1e-9])
+def test_events_of_very_different_size_compose(tiny):
+    event, alone = Composed([Pure(tiny), Pure(1.0)]), Pure(1.0)
+    for epsilon in (0.0, 0.5, 0.9):
+        expected = alone.profile(epsilon)
+        assert expected * (1 - 1e-12) <= event.profile(epsilon) <= expected * 1.001
+
+
+@pytest.mark.parametrize("parts", [[Pure(1e10)], [Gaussian(1e-9), Pure(1.0)]])
+def test_hopeless_parts_compose_to_a_hopeless_release(parts):
+    event = Composed(parts, [2] * len(parts))
+    assert event.profile(1.0) == 1.0
+    assert event.epsilon(1e-6) > 1e9
 
 
 @pytest.mark.parametrize("part", [Pure(0.7), Laplace(1.5), Approximate(0.4, 1e-5)])

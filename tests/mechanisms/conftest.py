@@ -81,11 +81,10 @@ def _audit(first, second, delta=0.0):
     """A lower bound on epsilon from the outputs on two neighbours.
 
     It lies above the true epsilon with probability 1e-7 at most. The event, and which
-    neighbour is the likelier one, are chosen on the first half of the outputs; the
-    second half is measured.
+    neighbour is the likelier one, are chosen on the first quarter of the outputs; the
+    others are measured.
     """
-    first, second = np.asarray(first), np.asarray(second)
-    sides = [np.array_split(first, 2), np.array_split(second, 2)]
+    sides = [np.split(np.asarray(one), [len(one) // 4]) for one in (first, second)]
     found = []
     for a, b in (sides, sides[::-1]):
         trials = (a[0].size, b[0].size)
