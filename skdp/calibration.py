@@ -20,6 +20,17 @@ _SMALLEST_DELTA = 1e-22
 _SAFETY = 1e-11  # relative; the profiles are accurate to 6e-12
 
 
+def _check_target(epsilon: float) -> float:
+    """Return an epsilon whose square and inverse float64 can hold."""
+    epsilon = check_epsilon(epsilon)
+    if not 1e-100 <= epsilon <= 1e100:
+        raise ValueError(
+            "The 'epsilon' parameter must be in the range [1e-100, 1e100]. "
+            f"Got {epsilon!r}."
+        )
+    return epsilon
+
+
 def _check_gaussian_delta(delta: float) -> float:
     delta = check_delta(delta, positive=True)
     if delta < _SMALLEST_DELTA:
@@ -55,7 +66,7 @@ def gaussian_shift(epsilon: float, delta: float) -> float:
     >>> round(gaussian_shift(1.0, 1e-6), 6)
     0.236704
     """
-    epsilon, delta = check_epsilon(epsilon), _check_gaussian_delta(delta)
+    epsilon, delta = _check_target(epsilon), _check_gaussian_delta(delta)
     start = epsilon / math.sqrt(2 * (epsilon - math.log(delta)))
     return _largest(gaussian_profile, epsilon, delta - DISCRETE_SLACK, start)
 
@@ -86,7 +97,7 @@ def gaussian_sigma(
     sensitivity = check_real(sensitivity, "sensitivity", low=0)
     if check_option(method, "method", ("exact", "classic")) == "exact":
         return sensitivity / gaussian_shift(epsilon, delta)
-    epsilon, delta = check_epsilon(epsilon), _check_gaussian_delta(delta)
+    epsilon, delta = _check_target(epsilon), _check_gaussian_delta(delta)
     if epsilon >= 1:
         raise ValueError(
             "The 'epsilon' parameter of the classic calibration must be in the range "
@@ -104,7 +115,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     >>> round(zcdp_rho(1.0, 1e-6), 5)
     0.02436
     """
-    epsilon, delta = check_epsilon(epsilon), check_delta(delta, positive=True)
+    epsilon, delta = _check_target(epsilon), check_delta(delta, positive=True)
     if delta < 1e-200:
         raise ValueError(
             f"The 'delta' parameter must be at least 1e-200. Got {delta!r}."
@@ -131,7 +142,7 @@ def bounded_laplace_scale(
     >>> round(bounded_laplace_scale(1.0, 0.0, 2**40, 2**42) / 2**40, 3)
     1.567
     """
-    target = check_epsilon(epsilon) - math.log1p(-check_delta(delta))
+    target = _check_target(epsilon) - math.log1p(-check_delta(delta))
 
     def loss(scale: float) -> float:
         share = sensitivity / size

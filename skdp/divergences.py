@@ -53,6 +53,8 @@ DEFAULT_ORDERS = np.concatenate(
 )
 
 
+_HOPELESS = 1e3  # an epsilon above is its own Renyi bound
+
 # --- Profiles: epsilon -> delta
 
 
@@ -114,26 +116,30 @@ def _small_gaussian_profile(epsilon: float, shift: float) -> float:
     return max(0.0, -density * series)
 
 
+def _exp(log_delta: float) -> float:
+    """Return a delta that is not 0: an underflow is no pure privacy."""
+    return max(math.exp(log_delta), 5e-324)
+
+
 def zcdp_profile(epsilon: float, rho: float) -> float:
     """Return the smallest delta that follows from rho-zCDP."""
     if rho == 0:
         return max(0.0, -math.expm1(epsilon))
 
-    def log_delta(log_gap: float) -> float:
-        gap = math.exp(log_gap)  # the order less one
-        order = 1 + gap
-        exponent = gap * (order * rho - epsilon)
-        return exponent - log_gap + order * (log_gap - math.log(order))
+    def log_delta(log_gap: np.ndarray) -> np.ndarray:
+        gap = np.exp(log_gap)  # the order less one
+        exponent = gap * ((1 + gap) * rho - epsilon)
+        return exponent - log_gap - (1 + gap) * np.log1p(1 / gap)
 
-    # The minimiser lies near (epsilon - rho) / (2 rho); look around it.
-    start = math.log(max((epsilon - rho) / (2 * rho), 1e-3))
-    best = minimize_scalar(
-        log_delta,
-        bounds=(start - 12, start + 3),
-        method="bounded",
-        options={"xatol": 1e-9},
+    # Every order gives a bound. A grid finds the best one roughly, then a search.
+    largest = max(1 / math.sqrt(rho), epsilon / rho, 1.0)
+    grid = np.linspace(-7.0, math.log(largest) + 3, 200)
+    best = grid[np.argmin(log_delta(grid))]
+    step = grid[1] - grid[0]
+    found = minimize_scalar(
+        log_delta, bounds=(best - step, best + step), method="bounded"
     )
-    return min(1.0, math.exp(min(0.0, float(best.fun))))
+    return _exp(min(0.0, float(found.fun), float(log_delta(best))))
 
 
 # --- Renyi divergences: orders -> epsilon
@@ -142,6 +148,8 @@ def zcdp_profile(epsilon: float, rho: float) -> float:
 def pure_rdp(orders: np.ndarray, pure: float) -> np.ndarray:
     """Return the Renyi curve of randomised response with parameter ``pure``."""
     orders = np.asarray(orders, dtype=float)
+    if pure > _HOPELESS:
+        return np.full(orders.shape, pure)
     log_keep = -math.log1p(math.exp(-pure))
     # Both answers: keep^a flip^(1-a) + flip^a keep^(1-a), flip = keep exp(-pure).
     log_sum = np.logaddexp((orders - 1) * pure, -orders * pure)
@@ -151,6 +159,8 @@ def pure_rdp(orders: np.ndarray, pure: float) -> np.ndarray:
 def laplace_rdp(orders: np.ndarray, shift: float) -> np.ndarray:
     """Return the Renyi curve of Laplace noise, ``shift`` = sensitivity / scale."""
     orders = np.asarray(orders, dtype=float)
+    if shift > _HOPELESS:
+        return np.full(orders.shape, shift)
     log_sum = np.logaddexp(
         np.log(orders) + (orders - 1) * shift, np.log(orders - 1) - orders * shift
     )
@@ -160,6 +170,11 @@ def laplace_rdp(orders: np.ndarray, shift: float) -> np.ndarray:
 def bounded_range_rdp(orders: np.ndarray, width: float) -> np.ndarray:
     """Return the worst Renyi curve of a mechanism whose loss has range ``width``."""
     orders = np.asarray(orders, dtype=float)
+    if width > _HOPELESS:
+        return np.full(orders.shape, width)
+    limit = np.minimum(orders * width**2 / 8, width)
+    if width < 1e-2:  # tight, and free of cancellation
+        return limit
     gap = orders - 1
     # The loss is t or t - width; with u = e^t the moment is
     # u^gap ((e^width - c) - u (1 - c)) / (e^width - 1), c = e^(-gap width).
@@ -170,7 +185,7 @@ def bounded_range_rdp(orders: np.ndarray, width: float) -> np.ndarray:
     log_moment = (
         gap * log_u + log_total + np.log(inner) - width - math.log(-math.expm1(-width))
     )
-    return np.minimum(_renyi(orders, log_moment, width), orders * width**2 / 8)
+    return np.minimum(_renyi(orders, log_moment, width), limit)
 
 
 def _renyi(orders: np.ndarray, log_moment: np.ndarray, pure: float) -> np.ndarray:
@@ -179,7 +194,7 @@ def _renyi(orders: np.ndarray, log_moment: np.ndarray, pure: float) -> np.ndarra
     For a small epsilon the moment is a difference of nearly equal numbers: its
     rounding error is added to it.
     """
-    rounding = 1e-15 * (1 + orders * pure)
+    rounding = 4e-15 * (1 + orders * pure + np.log(orders))
     curve = np.maximum(log_moment + rounding, 0.0) / (orders - 1)
     return np.minimum(curve, np.minimum(pure, orders * pure**2 / 2))
 
@@ -213,16 +228,34 @@ def _sampled_gaussian_log_moment(order: float, sigma: float, q: float) -> float:
         low, high = (_binomial_log_moment(int(order) + i, sigma, q) for i in (0, 1))
         return low + (order - int(order)) * (high - low)
     x = np.arange(-20 * sigma, order + 20 * sigma, sigma / 40)
-    ratio = np.logaddexp(math.log1p(-q), math.log(q) + (2 * x - 1) / (2 * sigma**2))
-    density = -0.5 * (x / sigma) ** 2 - 0.5 * math.log(2 * math.pi) - math.log(40)
-    return max(0.0, float(logsumexp(order * ratio + density)))
+    shift = (2 * x - 1) / (2 * sigma**2)
+    ratio = np.logaddexp(math.log1p(-q), math.log(q) + shift)
+    log_weight = -0.5 * (x / sigma) ** 2 - math.log(40 * math.sqrt(2 * math.pi))
+    if order * ratio.max() > 600:
+        return max(0.0, float(logsumexp(order * ratio + log_weight)))
+    # The ratio has mean 1; without it the sum is accurate when it is near 0, too.
+    small = np.log1p(q * np.expm1(np.minimum(shift, 700)))
+    series = small**2 * (
+        order * (order - 1) / 2
+        + small * (order**3 - order) / 6
+        + small**2 * (order**4 - order) / 24
+        + small**3 * (order**5 - order) / 120
+    )
+    excess = np.expm1(order * small) - order * np.expm1(small)
+    excess = np.where(np.abs(order * small) < 1e-3, series, excess)
+    return math.log1p(max(0.0, float(np.sum(np.exp(log_weight) * excess))))
 
 
 def _binomial_log_moment(order: int, sigma: float, q: float) -> float:
-    k = np.arange(order + 1)
+    """Return log(1 + sum over k >= 2 of the binomial weights times e^(...) - 1)."""
+    if order < 2:
+        return 0.0
+    k = np.arange(2, order + 1)
     log_binomial = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
     terms = log_binomial + k * math.log(q) + (order - k) * math.log1p(-q)
-    return max(0.0, float(logsumexp(terms + k * (k - 1) / (2 * sigma**2))))
+    exponent = k * (k - 1) / (2 * sigma**2)
+    growth = exponent + np.log(-np.expm1(-exponent))  # log(e^exponent - 1)
+    return float(np.logaddexp(0.0, logsumexp(terms + growth)))
 
 
 # --- Conversions
@@ -245,7 +278,7 @@ def delta_from_rdp(orders: np.ndarray, curve: np.ndarray, epsilon: float) -> flo
     """Return the smallest delta that a Renyi curve gives at ``epsilon``."""
     orders, curve = np.asarray(orders, dtype=float), np.asarray(curve, dtype=float)
     exponent = (orders - 1) * (curve - epsilon + np.log1p(-1 / orders))
-    return math.exp(min(0.0, float(np.min(exponent - np.log(orders)))))
+    return _exp(min(0.0, float(np.min(exponent - np.log(orders)))))
 
 
 def epsilon_from_profile(profile: Callable[[float], float], delta: float) -> float:

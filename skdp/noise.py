@@ -467,8 +467,9 @@ def gamma_norm(
 
     The direction is uniform and the norm is Gamma(n_features, scale). Both are computed
     in float64 from exact discrete variables and the vector is rounded to the grid: its
-    distribution is the stated one up to a relative error of order 2**-40 of a value,
-    not exactly. See the theory section of the documentation on what that means.
+    distribution is the stated one up to the rounding of float64 and a norm on a grid of
+    2**-45 scales, not exactly: keep ``scale`` below 2**30 or so. See the theory section
+    of the documentation on what that means.
 
     Parameters
     ----------

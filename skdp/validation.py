@@ -128,7 +128,10 @@ def check_bounds(value: Any, name: str = "bounds") -> tuple[float, float]:
 
 
 def _as_array(value: Any, name: str) -> np.ndarray:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        array = np.empty(0, dtype=object)
     if array.dtype.kind not in "biuf":
         raise TypeError(
             f"The {name!r} parameter must be a real number or an array of them. "

@@ -123,20 +123,15 @@ def test_a_gaussian_without_shift_is_perfectly_private():
     assert divergences.gaussian_profile(1.0, 0.0) == 0
 
 
-@pytest.mark.parametrize("rho", [1e-6, 0.05, 0.5, 5.0])
+@pytest.mark.parametrize("rho", [1e-30, 1e-18, 1e-6, 0.05, 0.5, 5.0])
 @pytest.mark.parametrize("scaled", [0, 0.5, 1.0, 2.0, 8.0])
 def test_zcdp_profile_is_the_best_order(rho, scaled):
-    epsilon = rho + (scaled - 0.5) * math.sqrt(2 * rho)
-    epsilon = max(0.0, epsilon)
-
-    def log_delta(log_gap):
-        gap = math.exp(log_gap)
-        inner = (1 + gap) * rho - epsilon
-        return gap * (inner + log_gap) - (1 + gap) * math.log1p(gap)
-
-    grid = min(log_delta(x) for x in np.linspace(-30, 30, 60_001))
+    epsilon = max(0.0, rho + (scaled - 0.5) * math.sqrt(2 * rho))
+    gap = np.exp(np.linspace(-40, 80, 240_001))  # the order less one
+    exponent = gap * ((1 + gap) * rho - epsilon)
+    log_delta = exponent - np.log1p(gap) - gap * np.log1p(1 / gap)
     value = divergences.zcdp_profile(epsilon, rho)
-    assert value == pytest.approx(math.exp(grid), rel=1e-5)
+    assert value == pytest.approx(math.exp(log_delta.min()), rel=1e-5, abs=0)
     assert value >= divergences.gaussian_profile(epsilon, math.sqrt(2 * rho))
 
 

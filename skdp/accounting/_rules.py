@@ -27,6 +27,7 @@ __all__ = ["Reading", "Rules", "choose_rules"]
 _ROUNDING = 1e-12  # a sum this close to the limit counts as equal to it
 _RESERVE = 0.1  # share of delta kept for releases that come with one of their own
 _LARGE = 0.6  # a first release with a larger share of the budget: basic only
+_SMALLEST_GAUSSIAN = 1e-20  # no Gaussian rule for a smaller delta
 _ORDERS = 1 + np.geomspace(1e-2, 1e5, 400)
 
 
@@ -268,6 +269,8 @@ def _tight_rules(epsilon: float, delta: float, reserve: float, event: Event) -> 
     """Share the delta that is not in reserve over the rules that suit the event."""
     rest = (1 - reserve) * delta
     gaussian = 0.9 * rest if math.isfinite(_squared_shift(event)) else 0.0
+    if gaussian < _SMALLEST_GAUSSIAN:
+        gaussian = 0.0
     small = _best_order(epsilon, rest - gaussian, _ORDERS)
     orders = (small,)
     if not gaussian:

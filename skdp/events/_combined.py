@@ -14,6 +14,7 @@ from skdp.events._base import (
     cached_rdp,
     check_orders,
     group_delta,
+    pld_slack,
     set_fields,
 )
 from skdp.events._single import Gaussian
@@ -22,7 +23,10 @@ from skdp.validation import Neighboring, check_integer
 
 
 def _check_events(events: Iterable[Event], owner: Event) -> tuple[Event, ...]:
-    events = tuple(events)
+    try:
+        events = tuple(events)
+    except TypeError:
+        events = ()
     if not events or not all(isinstance(event, Event) for event in events):
         raise TypeError(f"{type(owner).__name__} needs a non-empty sequence of events.")
     if len({event.neighboring for event in events}) > 1:
@@ -59,7 +63,13 @@ class Composed(Event):
 
     def __post_init__(self) -> None:
         events = _check_events(self.events, self)
-        counts = self.counts if self.counts is not None else (1,) * len(events)
+        counts = (1,) * len(events) if self.counts is None else self.counts
+        try:
+            counts = tuple(counts)
+        except TypeError:
+            raise TypeError(
+                "The 'counts' parameter must be a sequence of one int for each event."
+            ) from None
         counts = tuple(check_integer(count, "counts", low=1) for count in counts)
         if len(counts) != len(events):
             raise ValueError("The 'counts' parameter must have one int for each event.")
@@ -89,7 +99,7 @@ class Composed(Event):
         for bound in (self._rdp_profile, self._pld_profile):
             try:
                 bounds.append(bound(epsilon))
-            except UnsupportedEventError:
+            except (UnsupportedEventError, OverflowError):
                 continue
         if len(bounds) == 1:
             raise self._refusal("a privacy profile of these parts")
@@ -101,7 +111,13 @@ class Composed(Event):
         return delta + divergences.delta_from_rdp(orders, curve, epsilon)
 
     def _pld_profile(self, epsilon: float) -> float:
-        return float(cached_pld(self).get_delta_for_epsilon(epsilon))
+        slack = pld_slack(self._steps)
+        return float(cached_pld(self).get_delta_for_epsilon(epsilon)) + slack
+
+    @property
+    def _steps(self) -> int:
+        parts = zip(self.events, self.counts, strict=True)
+        return sum(count * event._steps for event, count in parts)
 
     def rdp_and_delta(self, orders: Any) -> tuple[np.ndarray, float]:
         orders = check_orders(orders)
@@ -218,6 +234,11 @@ class Group(Event):
         return self.event.neighboring
 
     @property
+    def _steps(self) -> int:
+        closed = self._closed_form
+        return 1 if closed is None else closed._steps
+
+    @property
     def _closed_form(self) -> Event | None:
         return self.event if self.size == 1 else self.event._group(self.size)
 
@@ -237,8 +258,13 @@ class Group(Event):
         return self._closed_form.rdp_and_delta(orders)
 
     def basic(self) -> tuple[float, float]:
-        closed = self._closed_form
-        return (math.inf, 0.0) if closed is None else closed.basic()
+        if self._closed_form is not None:
+            return self._closed_form.basic()
+        epsilon, delta = self.event.basic()
+        if math.isinf(epsilon):
+            return math.inf, 0.0
+        delta = group_delta(epsilon, delta, self.size)
+        return (self.size * epsilon, delta) if delta < 1 else (math.inf, 0.0)
 
     def _pld(self, interval: float) -> Any:
         if self._closed_form is None:

@@ -2,12 +2,21 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from skdp import divergences
-from skdp.events._base import Event, cached_pld, check_orders, group_delta, set_fields
+from skdp.events._base import (
+    Event,
+    cached_pld,
+    cached_rdp,
+    check_orders,
+    group_delta,
+    pld_slack,
+    set_fields,
+)
 from skdp.validation import (
     Neighboring,
     check_delta,
@@ -126,9 +135,9 @@ class Approximate(Event):
 
     def _group(self, size: int) -> Event:
         delta = group_delta(self.eps, self.delta, size)
-        return Approximate(
-            size * self.eps, min(delta, math.nextafter(1, 0)), self.neighboring
-        )
+        if delta >= 1:
+            return None
+        return Approximate(size * self.eps, delta, self.neighboring)
 
 
 @dataclass(frozen=True)
@@ -241,7 +250,9 @@ class Laplace(Event):
         return divergences.laplace_profile(epsilon, self._shift)
 
     def _epsilon(self, delta: float) -> float:
-        return max(0.0, self._shift + 2 * math.log1p(-delta))
+        # Rounded up: near the end the profile is as steep as delta is small.
+        exact = self._shift + 2 * math.log1p(-delta)
+        return max(0.0, exact + 4 * math.ulp(self._shift))
 
     def _rdp(self, orders: np.ndarray) -> np.ndarray:
         return divergences.laplace_rdp(orders, self._shift)
@@ -299,7 +310,8 @@ class Gaussian(Event):
         return exact + divergences.DISCRETE_SLACK
 
     def _rdp(self, orders: np.ndarray) -> np.ndarray:
-        return orders * self.shift**2 / 2
+        with np.errstate(over="ignore"):
+            return orders * (self.shift * self.shift / 2)
 
     def _pld(self, interval: float) -> Any:
         from dp_accounting.pld import privacy_loss_distribution as pld
@@ -367,20 +379,28 @@ class SampledGaussian(Event):
 
     def _profile(self, epsilon: float) -> float:
         if self.neighboring == "add_remove":
-            return float(cached_pld(self).get_delta_for_epsilon(epsilon))
-        one_row = SampledGaussian(
-            self.noise_multiplier, self.sampling_probability, self.steps, "add_remove"
-        )
-        pld = cached_pld(one_row)
+            exact = float(cached_pld(self).get_delta_for_epsilon(epsilon))
+            curve, _ = cached_rdp(self)
+            renyi = divergences.delta_from_rdp(
+                divergences.DEFAULT_ORDERS, curve, epsilon
+            )
+            return min(max(exact, 0.0) + pld_slack(self.steps), renyi)
         # To the data without the row at `first`, from there at `epsilon - first`.
-        first = np.linspace(0, epsilon, 65)
-        delta = np.array(pld.get_delta_for_epsilon(first))
-        return float(np.min(delta + np.exp(first) * delta[::-1]))
+        grid, delta = _one_row_table(self)
+        first = grid[grid <= epsilon]
+        rest = np.searchsorted(grid, epsilon - first, side="right") - 1
+        with np.errstate(over="ignore"):
+            return float(np.min(delta[: first.size] + np.exp(first) * delta[rest]))
 
     def _epsilon(self, delta: float) -> float:
-        if self.neighboring == "add_remove":
-            return float(cached_pld(self).get_epsilon_for_delta(delta))
+        left = delta - pld_slack(self.steps)
+        if self.neighboring == "add_remove" and left > 0:
+            return float(cached_pld(self).get_epsilon_for_delta(left))
         return super()._epsilon(delta)
+
+    @property
+    def _steps(self) -> int:
+        return self.steps
 
     def _rdp(self, orders: np.ndarray) -> np.ndarray:
         def curve(at: np.ndarray) -> np.ndarray:
@@ -411,3 +431,15 @@ class SampledGaussian(Event):
         total = math.sqrt(self.steps) * min(shift, amplified)
         largest = (total + shift) ** 2 / 2 + 10 * (total + shift)
         return max(q * min(shift, 1.0), 1e-3), largest
+
+
+@lru_cache(maxsize=32)
+def _one_row_table(event: SampledGaussian) -> tuple[np.ndarray, np.ndarray]:
+    """Return epsilons and the deltas there of adding or removing one row."""
+    one_row = SampledGaussian(
+        event.noise_multiplier, event.sampling_probability, event.steps, "add_remove"
+    )
+    pld, slack = cached_pld(one_row), pld_slack(event.steps)
+    largest = float(pld.get_epsilon_for_delta(max(slack, 1e-15)))
+    grid = np.linspace(0, largest if 0 < largest < math.inf else 1.0, 513)
+    return grid, np.array([pld.get_delta_for_epsilon(e) for e in grid]) + slack

@@ -256,12 +256,13 @@ class GammaNorm(AdditiveMechanism):
 
     Guarantee
     ---------
-    epsilon-DP in real arithmetic. The vector is rounded to a public grid
-    of 2**-20 scales before the noise, and the sum to the same grid after it, so that
+    epsilon-DP in real arithmetic. The vector is rounded to a public grid of 2**-20 to
+    2**-26 scales before the noise, and the sum to the same grid after it, so that
     outputs do not betray inputs by their last digits; but no exact sampler of this
     distribution is known to us: its probabilities on the grid carry the float64
-    rounding of a square root and a product. Where that matters, use :class:`Laplace`
-    with the L1 sensitivity sqrt(d) * sensitivity.
+    rounding of a square root and a product, and a norm on a grid of 2**-45 scales.
+    Where that matters, use :class:`Laplace` with the L1 sensitivity
+    sqrt(d) * sensitivity.
 
     References
     ----------
@@ -315,9 +316,11 @@ class GammaNorm(AdditiveMechanism):
                 f"elements. Got {size}."
             )
         rounding = math.isqrt(size - 1) + 1
-        return plan(self.epsilon, self.sensitivity, rounding, fine=20, finest=38)
+        return plan(self.epsilon, self.sensitivity, rounding, fine=20, finest=26)
 
     def _draw(self, grid: Grid, shape: Any, random_state: Any) -> Any:
+        if self.n_features == 1:  # Laplace noise, for which there is an exact sampler
+            return noise.discrete_laplace(grid.scale, 1, random_state)
         return noise.gamma_norm(grid.scale, self.n_features, None, random_state)
 
     def _quantile(self, confidence: float) -> float:

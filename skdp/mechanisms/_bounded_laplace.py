@@ -129,6 +129,11 @@ class BoundedLaplace:
         low, high = self.bounds
         log_width = math.log2(high - low)
         log_scale = math.log2(self.sensitivity) - math.log2(self.epsilon)
+        if log_scale > 1000:
+            raise ValueError(
+                "The 'sensitivity' parameter divided by 'epsilon' is outside what "
+                f"float64 noise can represent. Got sensitivity={self.sensitivity!r}."
+            )
         # Values fit int64, and a scale below the width fits the sampler.
         reach = math.log2(max(abs(low), abs(high)))
         finest = max(log_width - 52, reach - 60)

@@ -81,7 +81,7 @@ def plan(
     """
     log_sensitivity = math.log2(sensitivity)
     log_scale = log_sensitivity - math.log2(rate)
-    if not -1074 + fine <= log_scale <= 1023:
+    if not -1074 + fine <= log_scale <= 1000:  # quantiles of the noise fit, too
         raise ValueError(
             "The 'sensitivity' parameter divided by 'epsilon' is outside what float64 "
             f"noise can represent. Got sensitivity={sensitivity!r}."

@@ -64,7 +64,14 @@ class MixedNoise:
         laplace = Laplace(self.epsilon, l1, neighboring=self.neighboring)
         gaussian = Gaussian(self.epsilon, self.delta, l2, neighboring=self.neighboring)
         chosen = laplace if laplace.std <= gaussian.std else gaussian
-        set_fields(self, l1_sensitivity=l1, l2_sensitivity=l2, mechanism=chosen)
+        set_fields(
+            self,
+            epsilon=laplace.epsilon,
+            delta=gaussian.delta,
+            l1_sensitivity=l1,
+            l2_sensitivity=l2,
+            mechanism=chosen,
+        )
 
     @property
     def event(self) -> events.Event:

@@ -83,7 +83,7 @@ def smooth_sensitivity_median(
     >>> smooth_sensitivity_median([0.0, 0.0, 0.0, 8.0], beta=1.0, bounds=(0.0, 8.0))
     2.943...
     """
-    beta = check_real(beta, "beta", low=0)
+    beta = min(check_real(beta, "beta", low=0), 600.0)  # smoother where exp overflows
     low, high = check_bounds(bounds)
     values = np.sort(np.clip(check_float_values(x, "x").ravel(), low, high))
     rank = median_rank(values.size)
@@ -94,7 +94,8 @@ def smooth_sensitivity_median(
     up = np.r_[values[rank - 1 :], high] - middle
     # max over a, b with a + b >= 1 of exp(-beta (a + b - 1)) (down[a] + up[b])
     known = max(_alone(down, beta), _alone(up, beta), 1e-300)
-    reach = math.ceil(1 + max(0.0, math.log((high - low) / known)) / beta) + 1
+    farthest = max(0.0, math.log(high - low) - math.log(known)) / beta
+    reach = math.ceil(min(values.size, 1 + farthest)) + 1
     down, up = down[: reach + 1], up[: reach + 1]
     weight_down = np.exp(-beta * np.arange(down.size))
     weight_up = np.exp(-beta * np.arange(up.size))

@@ -94,9 +94,7 @@ class Cluster:
 
     def create(self):
         """Make the cluster and start it; fsync stays on, as in production."""
-        self._call(
-            "initdb", "-U", "steward", "-A", "trust", "-E", "UTF8", "--no-sync"
-        )
+        self._call("initdb", "-U", "steward", "-A", "trust", "-E", "UTF8", "--no-sync")
         data = self.folder / "data"
         rules = data / "pg_hba.conf"
         secured = "local all secured scram-sha-256\n"

@@ -33,7 +33,7 @@ def opened(place):
 
 def test_a_budget_is_made_at_the_first_use_and_opened_by_others(place):
     accountant = BudgetAccountant(0.3, 1e-7, **place)
-    with pytest.raises(LedgerError, match="does not exist|no budget"):
+    with pytest.raises(LedgerError, match=r"does not exist|no budget"):
         opened(place)  # nothing was made yet
     assert accountant.total().epsilon == 0
     accountant.spend(epsilon=0.1, label="first")
@@ -145,6 +145,21 @@ def test_an_error_on_the_way_leaves_no_trace(place):
             raise RuntimeError("stop here")
     accountant.spend(epsilon=0.75)
     assert accountant.total().epsilon == 1.0
+
+
+def test_a_transaction_that_an_interrupt_left_open_is_not_built_upon(place):
+    accountant = BudgetAccountant(1.0, 0.0, **place)
+    accountant.spend(epsilon=0.125)
+    accountant._ledger.connection().execute("BEGIN")
+    released = 0
+    for _ in range(3):
+        try:
+            accountant.spend(epsilon=0.125)
+            released += 1
+        except LedgerError:  # once is fair, but then it must connect again
+            continue
+    assert released >= 2
+    assert len(opened(place).spends) >= 1 + released
 
 
 def test_spends_come_back_as_they_were(place):

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import threading
+import time
 
 from skdp import BudgetAccountant
 from skdp.exceptions import BudgetExceededError
@@ -75,18 +76,31 @@ def release_forever(terms, first, descriptor):
         index += 1
 
 
-def release_despite_interrupts(terms, attempts, longest, seed, answers):
-    """Interrupt spends at random moments; report what was released, and errors."""
-    moments = random.Random(seed)
+def _typical_time(accountant):
+    """Return the median time of a spend, in seconds."""
+    times = []
+    for _ in range(21):
+        begin = time.perf_counter()
+        accountant.spend(epsilon=0.001)
+        times.append(time.perf_counter() - begin)
+    return sorted(times)[10]
+
+
+def release_despite_interrupts(terms, attempts, answers):
+    """Interrupt spends at random moments; report what was released, and errors.
+
+    Every fifth spend is left in peace, to see whether the one before did harm.
+    """
     accountant = BudgetAccountant(**terms)
-    accountant.spend(epsilon=0.001, label="first")
+    longest = 1.5 * _typical_time(accountant)
     # An alarm raises in the same places as Ctrl-C, and exactly once.
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     released, interrupted, errors = [], 0, []
     for index in range(attempts):
+        moment = 0 if index % 5 == 0 else random.uniform(1e-6, longest)
         try:
             try:
-                signal.setitimer(signal.ITIMER_REAL, moments.uniform(1e-6, longest))
+                signal.setitimer(signal.ITIMER_REAL, moment)
                 accountant.spend(epsilon=0.001, label=str(index))
                 released.append(index)
             except Exception as error:

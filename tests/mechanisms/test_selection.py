@@ -313,7 +313,7 @@ def test_audit_catches_a_sensitivity_that_is_half_the_true_one(kind, audit):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_audit_closely(kind, epsilon, audit):
     mechanism = kind(epsilon)
     scores, moved = worst_pair(6, 1.0)
