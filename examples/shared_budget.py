@@ -1,8 +1,8 @@
 """Two analysts, two processes, one budget.
 
 Both processes release private means of their own columns of a synthetic census and pay
-from the same budget, in an SQLite file. Together they never spend more than its ceiling,
-whoever comes first.
+from the same budget, in an SQLite file. Together they never spend more than its
+ceiling, whoever comes first.
 
 Run it: ``python examples/shared_budget.py``
 """

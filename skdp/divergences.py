@@ -106,6 +106,8 @@ def _small_gaussian_profile(epsilon: float, shift: float) -> float:
     The difference of two Mills ratios ``shift`` apart would lose all its digits.
     """
     x = epsilon / shift
+    if x > 50:  # its density is zero in float64, and powers of x would overflow
+        return 0.0
     mills = math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
     first = x * mills - 1
     second = mills + x * first
@@ -132,7 +134,7 @@ def zcdp_profile(epsilon: float, rho: float) -> float:
         return exponent - log_gap - (1 + gap) * np.log1p(1 / gap)
 
     # Every order gives a bound. A grid finds the best one roughly, then a search.
-    largest = max(1 / math.sqrt(rho), epsilon / rho, 1.0)
+    largest = min(max(1 / math.sqrt(rho), epsilon / rho, 1.0), 1e150)
     grid = np.linspace(-7.0, math.log(largest) + 3, 200)
     best = grid[np.argmin(log_delta(grid))]
     step = grid[1] - grid[0]

@@ -23,6 +23,10 @@ def _up(value: float) -> float:
     return math.nextafter(value, math.inf) if value > 0 else value
 
 
+def _sum(a: float, b: float) -> float:
+    return a + b if a == 0 or b == 0 else _up(a + b)
+
+
 @dataclass(frozen=True)
 class Accounts:
     """Sums over releases, as each composition rule counts them.
@@ -53,8 +57,8 @@ class Accounts:
             _EXACT.add(self.epsilon, other.epsilon),
             _EXACT.add(self.delta, other.delta),
             _EXACT.add(self.failure, other.failure),
-            tuple(_up(a + b) for a, b in zip(self.rdp, other.rdp, strict=True)),
-            _up(self.squares + other.squares),
+            tuple(_sum(a, b) for a, b in zip(self.rdp, other.rdp, strict=True)),
+            _sum(self.squares, other.squares),
         )
 
     def times(self, count: int) -> "Accounts":

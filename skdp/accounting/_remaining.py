@@ -32,9 +32,10 @@ def remaining(rules: Rules, accounts: Accounts, k: int, neighboring: str) -> Rem
         price = rules.price(plain_event(epsilon, delta, neighboring))
         return rules.allows(accounts + price.times(k))
 
-    low = float(max(0, decimal(rules.epsilon) - accounts.epsilon)) / k
-    if low > 0 and not fits(low):
-        low = 0.0
+    basic = float(max(0, decimal(rules.epsilon) - accounts.epsilon)) / k
+    if basic > 0 and not fits(basic):
+        basic = 0.0
+    low = basic
     high = rules.epsilon
     for _ in range(50):
         middle = (low + high) / 2
@@ -42,6 +43,8 @@ def remaining(rules: Rules, accounts: Accounts, k: int, neighboring: str) -> Rem
             low = middle
         else:
             high = middle
+    if low > basic:  # k single sums are rounded up more often than their product
+        low = max(basic, low * (1 - 1e-9))
     # Sums count as equal to the ceiling within a rounding error: that is not room.
     return Remaining(low if low > 1e-9 * rules.epsilon else 0.0, delta)
 

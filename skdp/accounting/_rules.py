@@ -10,7 +10,7 @@ and their shares of delta are fixed at the first release, from public numbers.
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 
@@ -25,8 +25,10 @@ from skdp.exceptions import UnsupportedEventError
 __all__ = ["Reading", "Rules", "choose_rules"]
 
 _ROUNDING = 1e-12  # a sum this close to the limit counts as equal to it
-_RESERVE = 0.1  # share of delta kept for releases that come with one of their own
+_RESERVE = 0.5  # share of delta kept for releases that come with one of their own
+_RESERVE_GAUSSIAN = 0.1  # the same after Gaussian noise: more of it is to be expected
 _LARGE = 0.6  # a first release with a larger share of the budget: basic only
+_LARGE_GAUSSIAN = 0.95  # the same for Gaussian noise, whose rule has most of delta
 _SMALLEST_GAUSSIAN = 1e-20  # no Gaussian rule for a smaller delta
 _ORDERS = 1 + np.geomspace(1e-2, 1e5, 400)
 
@@ -92,7 +94,7 @@ def tight_price(
 
 def _squared_shift(event: Event) -> float:
     if isinstance(event, Gaussian):
-        return event.shift**2
+        return event.shift * event.shift
     if isinstance(event, Composed):
         parts = zip(event.events, event.counts, strict=True)
         return sum(count * _squared_shift(part) for part, count in parts)
@@ -190,10 +192,21 @@ class Rules:
         return found
 
     def reading(self, accounts: Accounts) -> Reading:
-        """Return the smallest epsilon that a rule reads; basic unless worth it."""
+        """Return the smallest epsilon that a rule reads.
+
+        The tighter rules are rounded up by 0.1 %, up to the ceiling: where they read
+        about the same as basic composition, which costs no delta, it is named.
+        """
         basic, *others = self.readings(accounts)
-        best = min(others, key=lambda reading: reading.epsilon, default=basic)
-        return best if best.epsilon < 0.99 * basic.epsilon else basic
+        rounded = [
+            r
+            if r.rule == "advanced"
+            else replace(
+                r, epsilon=max(r.epsilon, min(1.001 * r.epsilon, self.epsilon))
+            )
+            for r in others
+        ]
+        return min([basic, *rounded], key=lambda reading: reading.epsilon)
 
     def allows(self, accounts: Accounts) -> bool:
         """Return whether at least one rule allows the accounts."""
@@ -245,15 +258,19 @@ def choose_rules(epsilon: float, delta: float, composition: str, event: Event) -
     basic = Rules(epsilon, delta, delta)
     if composition == "basic" or delta == 0:
         return basic
-    if composition == "advanced":
-        return Rules(epsilon, delta, delta / 2, advanced_delta=delta / 2)
     if _wants_basic(event, epsilon, delta):
         return basic
+    if composition == "advanced":
+        advanced = Rules(epsilon, delta, delta / 2, advanced_delta=delta / 2)
+        return advanced if _copies(advanced, event) else basic
     own_delta = event.basic()[1]
     if own_delta == 0:
-        return _tight_rules(epsilon, delta, _RESERVE, event)
-    shares = np.arange(0.1, 0.95, 0.1)
+        gaussian = math.isfinite(_squared_shift(event))
+        reserve = _RESERVE_GAUSSIAN if gaussian else _RESERVE
+        return _tight_rules(epsilon, delta, reserve, event)
+    shares = [tenths / 10 for tenths in range(1, 10)]
     options = [_tight_rules(epsilon, delta, share, event) for share in shares]
+    options.append(basic)
     return max(options, key=lambda rules: _copies(rules, event))
 
 
@@ -262,7 +279,9 @@ def _wants_basic(event: Event, epsilon: float, delta: float) -> bool:
     combined = isinstance(event, (Composed, Parallel, Group))
     if math.isfinite(own_epsilon) and not combined:
         return own_delta > 0 and own_delta / delta >= own_epsilon / epsilon * (1 - 1e-9)
-    return proportional(event, epsilon, delta)[0] / epsilon > _LARGE
+    gaussian = math.isfinite(_squared_shift(event))
+    share = proportional(event, epsilon, delta)[0] / epsilon
+    return share > (_LARGE_GAUSSIAN if gaussian else _LARGE)
 
 
 def _tight_rules(epsilon: float, delta: float, reserve: float, event: Event) -> Rules:

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -24,11 +25,16 @@ class _Handle:
     def __init__(self, connection: Any) -> None:
         self.connection, self.process = connection, os.getpid()
 
-    def __del__(self) -> None:
-        if os.getpid() != self.process:
-            _ABANDONED.append(self.connection)
-        else:
-            self.connection.close()
+        # Not __del__: in a cycle the connection might be finalised before this.
+        self.close = weakref.finalize(self, _close, connection, self.process)
+
+
+def _close(connection: Any, process: int) -> None:
+    """Close the connection, or leave it alone if it is the parent's."""
+    if os.getpid() != process:
+        _ABANDONED.append(connection)
+    else:
+        connection.close()
 
 
 class SqlTransaction:
@@ -80,8 +86,9 @@ class SqlLedger(ABC):
     url: str
     key_type = "INTEGER PRIMARY KEY AUTOINCREMENT"
 
-    def __init__(self, budget: Budget | None, name: str) -> None:
+    def __init__(self, budget: Budget | None, name: str, create: bool) -> None:
         self.name = name
+        self._create = create
         self._wanted = budget
         self._stored: Budget | None = None
         self._local = threading.local()
@@ -95,6 +102,10 @@ class SqlLedger(ABC):
     @abstractmethod
     def run(self, connection: Any, statement: str, *values: Any) -> Any:
         """Execute a statement with ``?`` for its values; return a cursor."""
+
+    @abstractmethod
+    def is_idle(self, connection: Any) -> bool:
+        """Return whether the connection can begin a transaction."""
 
     @abstractmethod
     def errors(self) -> AbstractContextManager[None]:
@@ -136,19 +147,32 @@ class SqlLedger(ABC):
     def connection(self) -> Any:
         """Return this thread's connection, made at first use and after a fork."""
         handle = getattr(self._local, "handle", None)
-        if handle is None or handle.process != os.getpid():
-            handle = _Handle(self.connect())
-            self._check_budget(handle.connection)
-            self._local.handle = handle
+        if handle is not None and handle.process == os.getpid():
+            if self.is_idle(handle.connection):
+                return handle.connection
+            self.forget_connection()  # an interrupt left a transaction open
+        handle = self._local.handle = self._new_handle()
         return handle.connection
 
+    def _new_handle(self) -> _Handle:
+        handle = _Handle(self.connect())
+        try:
+            self._check_budget(handle.connection)
+        except BaseException:
+            handle.close()
+            raise
+        return handle
+
     def forget_connection(self) -> None:
-        """Make the next use connect again."""
+        """Close this thread's connection, so that the next use connects again."""
+        handle = getattr(self._local, "handle", None)
         self._local.handle = None
+        if handle is not None:
+            handle.close()
 
     def _check_budget(self, connection: Any) -> None:
         """Make the budget if it is wanted, and compare it with the stored one."""
-        if self._wanted is not None and self._select_budget(connection) is None:
+        if self._create and self._select_budget(connection) is None:
             wanted = self._wanted
             with self.begin(connection):
                 self.run(
@@ -240,7 +264,10 @@ class SqlLedger(ABC):
         """Return the names of all budgets in the database."""
         with self.errors():
             handle = _Handle(self.connect())
-            rows = self.run(
-                handle.connection, "SELECT name FROM skdp_budget ORDER BY name"
-            ).fetchall()
+            try:
+                rows = self.run(
+                    handle.connection, "SELECT name FROM skdp_budget ORDER BY name"
+                ).fetchall()
+            finally:
+                handle.close()
         return [row[0] for row in rows]

@@ -13,7 +13,7 @@ from skdp.accounting._remaining import Remaining, plain_event, refusal, remainin
 from skdp.accounting._rules import Reading, Rules, basic_price, choose_rules
 from skdp.accounting.ledger import Budget, Ledger, MemoryLedger, Spend, open_ledger
 from skdp.accounting.views import as_html, as_text
-from skdp.exceptions import BudgetExceededError, UnsupportedEventError
+from skdp.exceptions import BudgetError, BudgetExceededError, UnsupportedEventError
 from skdp.validation import (
     Neighboring,
     check_delta,
@@ -25,8 +25,10 @@ from skdp.validation import (
 
 __all__ = ["BudgetAccountant", "Remaining", "SpendRecord"]
 
-# The live accountants of this process: a pickle that comes home is the same one.
+# The live accountants and ledgers of this process: a pickle that comes home is the same
+# accountant, or a new handle to the same ledger.
 _LIVE: WeakValueDictionary = WeakValueDictionary()
+_LEDGERS: WeakValueDictionary = WeakValueDictionary()
 
 
 class SpendRecord(NamedTuple):
@@ -139,8 +141,8 @@ class BudgetAccountant:
     ) -> None:
         self._ledger, self._terms, self._identity = ledger, budget, identity
         self._path = path
-        if path == "" or ledger.url is None:
-            _LIVE[self._key] = self
+        _LIVE[self._key] = self
+        _LEDGERS[identity, budget] = ledger
 
     @classmethod
     def open(cls, url: str, name: str = "default") -> "BudgetAccountant":
@@ -161,8 +163,8 @@ class BudgetAccountant:
     # --- One accountant, wherever it goes
 
     @property
-    def _key(self) -> tuple[str, str, str]:
-        return self._identity, self._terms.name, self._path
+    def _key(self) -> tuple[str, Budget, str]:
+        return self._identity, self._terms, self._path
 
     def __copy__(self) -> "BudgetAccountant":
         return self
@@ -174,6 +176,11 @@ class BudgetAccountant:
         return self
 
     def __reduce__(self) -> tuple[Callable, tuple]:
+        # A pickle that arrives where the budget is not must not make it anew.
+        try:
+            self._ledger.budget()
+        except BudgetError:
+            pass
         # Identity only: running totals would change joblib's hash of an estimator.
         terms = tuple(vars(self._terms).values())
         return _restore, (self._ledger.url, self._identity, terms, self._path)
@@ -364,10 +371,10 @@ class BudgetAccountant:
     def group(self, size: int) -> Reading:
         """Return what the total means for ``size`` people together."""
         size, total = check_integer(size, "size", low=1), self.total()
-        if total.epsilon == 0:
-            return total
-        single = plain_event(total.epsilon, total.delta, self.neighboring)
-        epsilon, delta = events.Group(single, size).basic()
+        epsilon, delta = size * total.epsilon, min(1.0, size * total.delta)
+        if total.epsilon > 0:
+            single = plain_event(total.epsilon, total.delta, self.neighboring)
+            delta = events.Group(single, size).profile(epsilon)
         return Reading(epsilon, delta, f"{total.rule}, for a group of {size}")
 
     def parallel(self, k: int) -> list["BudgetAccountant"]:
@@ -432,7 +439,8 @@ class _Reader:
         self.rules = ledger.read("")[0]
 
     def accounts(self, path: str) -> str | None:
-        return self._ledger.read(path)[1]
+        # Before the rules are fixed there are no accounts, whatever others do now.
+        return None if self.rules is None else self._ledger.read(path)[1]
 
 
 def _restore(
@@ -440,14 +448,15 @@ def _restore(
 ) -> BudgetAccountant:
     """Return the live accountant of a pickle, or one that is detached."""
     budget = Budget(*terms)
-    live = _LIVE.get((identity, budget.name, path))
+    live = _LIVE.get((identity, budget, path))
     if live is not None:
         return live
     accountant = BudgetAccountant.__new__(BudgetAccountant)
-    if url is None:
+    ledger = _LEDGERS.get((identity, budget))
+    if ledger is None and url is None:
         ledger = MemoryLedger(budget)
         ledger._process = -1  # the sums stayed in the process that made them
-    else:
-        ledger = open_ledger(url, budget, budget.name)
+    elif ledger is None:
+        ledger = open_ledger(url, budget, budget.name, create=False)
     accountant._attach(ledger, budget, identity, path)
     return accountant

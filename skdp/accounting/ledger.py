@@ -151,7 +151,9 @@ class MemoryLedger:
             return list(self._state.spends)
 
 
-def open_ledger(url: str, budget: Budget | None, name: str) -> Ledger:
+def open_ledger(
+    url: str, budget: Budget | None, name: str, create: bool = True
+) -> Ledger:
     """Return the ledger behind a URL.
 
     Parameters
@@ -162,16 +164,19 @@ def open_ledger(url: str, budget: Budget | None, name: str) -> Ledger:
         The budget to make if it is not there; None to open an existing one.
     name : str
         Name of the budget.
+    create : bool, default=True
+        Whether to make the budget if it is not there.
     """
+    create = create and budget is not None
     scheme = url.partition(":")[0]
     if scheme == "sqlite":
         from skdp.accounting.sqlite import SqliteLedger
 
-        return SqliteLedger(url, budget, name)
+        return SqliteLedger(url, budget, name, create)
     if scheme in ("postgresql", "postgres"):
         from skdp.accounting.postgresql import PostgresqlLedger
 
-        return PostgresqlLedger(url, budget, name)
+        return PostgresqlLedger(url, budget, name, create)
     raise ValueError(
         "The 'ledger' parameter must be None, 'sqlite:///file.db' or "
         f"'postgresql://...'. Got a URL of the scheme {scheme!r}."

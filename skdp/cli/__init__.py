@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -12,8 +13,16 @@ from skdp.exceptions import BudgetError
 __all__ = ["main"]
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors do not repeat a URL: it may hold a password."""
+
+    def error(self, message: str) -> None:
+        secret = r"\bpostgres(ql)?:\S*|\b(?!sqlite:)[\w+.-]+://\S*"
+        super().error(re.sub(secret, "(a URL)", message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m skdp",
         description="scikit-learn estimators with differential privacy",
     )
@@ -31,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = _parser()
     options = parser.parse_args(arguments)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         options.run(options)
         sys.stdout.flush()
@@ -41,4 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except (ValueError, TypeError) as error:
         parser.error(str(error))
+    except OSError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 1
     return 0

@@ -37,7 +37,8 @@ def _names(url: str) -> list[str]:
     try:
         return open_ledger(url, None, "").names()
     except LedgerError as error:
-        if "does not exist" in str(error) or "no budgets" in str(error):
+        reasons = ("does not exist", "no budgets", "is an empty file")
+        if any(reason in str(error) for reason in reasons):
             return []
         raise
 
@@ -53,7 +54,17 @@ def _chosen(options: Any) -> list[BudgetAccountant]:
 
 
 def _show(options: Any) -> None:
-    print("\n\n".join(as_text(accountant) for accountant in _chosen(options)))
+    text = "\n\n".join(as_text(accountant) for accountant in _chosen(options))
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = text.replace("█", "#").replace("░", "-")
+    print(text)
+
+
+def _printable(text: str) -> str:
+    """Return the text without characters that steer a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _spends(options: Any) -> None:
@@ -63,7 +74,7 @@ def _spends(options: Any) -> None:
         for row in rows:
             seeded = " (seeded)" if row["seeded"] else ""
             cost = f"epsilon {row['epsilon']:.4g}, delta {row['delta']:.3g}"
-            print(f"  {row['time']}  {row['label'] or '-'}  {cost}{seeded}")
+            print(f"  {row['time']}  {_printable(row['label'] or '-')}  {cost}{seeded}")
             print(f"      {row['event']}")
 
 

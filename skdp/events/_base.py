@@ -114,13 +114,14 @@ class Event:
     def _interval(self) -> float:
         typical, largest = self._loss_scales()
         # Powers of two divide exactly: the loss of a pure event is on the grid.
-        interval = typical / 1024
+        # (The smallest floats have no such fraction.)
+        interval = max(typical / 1024, 1e-300)
         while interval > 1e-4:
             interval /= 2
         while interval < largest / _MAX_BUCKETS:
             interval *= 2
-        if interval > typical:
-            raise self._refusal("a privacy loss distribution of so many small parts")
+        if interval > 1:
+            raise self._refusal("a privacy loss distribution of losses so large")
         return interval
 
     def __str__(self) -> str:

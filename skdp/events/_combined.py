@@ -152,7 +152,9 @@ class Composed(Event):
         largest = sum(
             count * scale[1] for scale, count in zip(scales, self.counts, strict=True)
         )
-        return min(scale[0] for scale in scales), largest
+        # A part that is tiny beside the others is rounded up at next to no cost.
+        typical = [scale[0] for scale in scales]
+        return max(min(typical), max(typical) / 100), largest
 
     def _group(self, size: int) -> Event | None:
         parts = [event._group(size) for event in self.events]

@@ -395,7 +395,11 @@ class SampledGaussian(Event):
     def _epsilon(self, delta: float) -> float:
         left = delta - pld_slack(self.steps)
         if self.neighboring == "add_remove" and left > 0:
-            return float(cached_pld(self).get_epsilon_for_delta(left))
+            epsilon = float(cached_pld(self).get_epsilon_for_delta(left))
+            if epsilon < math.inf:
+                curve, _ = cached_rdp(self)
+                orders = divergences.DEFAULT_ORDERS
+                return min(epsilon, divergences.epsilon_from_rdp(orders, curve, delta))
         return super()._epsilon(delta)
 
     @property

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 _TIMEOUT = 120  # seconds for any command of PostgreSQL
+_CLEAN = 'cat >/dev/null; "$1" -D "$2/data" -m immediate stop; rm -rf "$2"'
 _PATTERNS = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "usr/local/pgsql/bin")
 
 
@@ -66,17 +67,23 @@ class Cluster:
         # Not pytest's folder: a socket's path has at most 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="skdp-pg-"))
         self.password = secrets.token_hex(8)
+        self._identity = {}
         if self._owner is not None:
-            os.chown(self.folder, self._owner.pw_uid, self._owner.pw_gid)
+            user, group = self._owner.pw_uid, self._owner.pw_gid
+            os.chown(self.folder, user, group)
+            self._identity = {"user": user, "group": group, "extra_groups": []}
+        # Cleans up when its input ends: when it is closed, or the tests are killed.
+        self._janitor = subprocess.Popen(
+            ["sh", "-c", _CLEAN, "sh", programs / "pg_ctl", self.folder],
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            **self._identity,
+        )
 
     def _call(self, program, *arguments):
-        identity = {}
-        if self._owner is not None:
-            identity = {
-                "user": self._owner.pw_uid,
-                "group": self._owner.pw_gid,
-                "extra_groups": [],
-            }
         result = subprocess.run(
             [self._programs / program, "-D", self.folder / "data", *arguments],
             cwd=self.folder,
@@ -85,7 +92,7 @@ class Cluster:
             capture_output=True,
             text=True,
             timeout=_TIMEOUT,
-            **identity,
+            **self._identity,
         )
         if result.returncode != 0:
             log = self.folder / "log"
@@ -118,11 +125,9 @@ class Cluster:
 
     def remove(self):
         """Stop the server if it runs, and delete everything."""
-        try:
-            if (self.folder / "data" / "postmaster.pid").exists():
-                self.stop("immediate")
-        finally:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        self._janitor.stdin.close()
+        self._janitor.wait(_TIMEOUT)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, user="steward", password=None, database="postgres"):
         """Return the URL of a database, as a user would write it."""

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from contextlib import closing, contextmanager
 from decimal import Decimal
 
@@ -68,6 +69,13 @@ def answers_of(channel, count):
     return found
 
 
+def counts_of(channel, count):
+    """Return the number of spends of each worker; an error is a failure."""
+    found = answers_of(channel, count)
+    assert all(isinstance(answer, int) for answer in found), found
+    return found
+
+
 def opened(place):
     return BudgetAccountant.open(place["ledger"], place["name"])
 
@@ -101,11 +109,21 @@ def test_four_processes_spend_exactly_what_fits(place, method, fresh):
     channel, start = context.Queue(), context.Barrier(4)
     arguments = (accountant, 0.005, channel, start)
     with started(context, workers.spend_until_refused, [arguments] * 4):
-        counts = answers_of(channel, 4)
+        counts = counts_of(channel, 4)
     assert sum(counts) == 200 - taken, counts
     assert check_ledger(place) == 200
     assert accountant.total().epsilon == 1.0
     assert not accountant.check(epsilon=1e-6)
+
+
+def test_many_processes_make_the_ledger_at_once(tmp_path):
+    for number in range(12):
+        url = f"sqlite:///{tmp_path}/{number}.db"
+        channel, start = FORK.Queue(), FORK.Barrier(4)
+        arguments = (BudgetAccountant(0.04, 0.0, ledger=url), 0.01, channel, start)
+        with started(FORK, workers.spend_until_refused, [arguments] * 4):
+            counts = counts_of(channel, 4)
+        assert sum(counts) == 4
 
 
 def test_threads_of_processes_spend_exactly_what_fits(place):
@@ -113,7 +131,7 @@ def test_threads_of_processes_spend_exactly_what_fits(place):
     channel, start = FORK.Queue(), FORK.Barrier(3)
     arguments = (accountant, 0.005, channel, start, 4)
     with started(FORK, workers.spend_in_threads, [arguments] * 3):
-        counts = answers_of(channel, 12)
+        counts = counts_of(channel, 12)
     assert sum(counts) == check_ledger(place) == 200, counts
 
 
@@ -123,7 +141,7 @@ def test_children_of_parallel_in_processes(place):
     parts = parent.parallel(3)
     arguments = [(part, 0.02, channel, start) for part in parts]
     with started(FORK, workers.spend_until_refused, arguments):
-        counts = answers_of(channel, 3)
+        counts = counts_of(channel, 3)
     assert counts == [50, 50, 50]  # each part has the whole budget
     assert parent.total().epsilon == 1.0
     assert len(parent.spends) == 150
@@ -201,18 +219,35 @@ def told(pipe, times):
 
 
 @contextmanager
-def obedient_child(accountant):
-    """A forked process that spends 0.01 as often as it is told."""
+def obedient_child(holder):
+    """A forked process that spends 0.01 as often as it is told.
+
+    The accountant is in a list, so that whoever empties it drops the accountant.
+    """
     pipe, end = FORK.Pipe()
-    with started(FORK, workers.spend_when_told, [(accountant, 0.01, end)]):
+    process = FORK.Process(target=workers.spend_when_told, args=(holder[0], 0.01, end))
+    process.start()
+    try:
         yield pipe
         pipe.send(0)
+        process.join(PATIENCE)
+    finally:
+        process.kill()
+        process.join()
+
+
+def drop(holder):
+    """Drop the accountant, and with it the connection of this process."""
+    alive = weakref.ref(holder[0])
+    holder.clear()
+    gc.collect()
+    assert alive() is None
 
 
 def test_a_fork_after_the_parent_has_connected(place):
     accountant = BudgetAccountant(1.0, 0.0, **place)
     accountant.spend(epsilon=0.01)
-    with obedient_child(accountant) as child:
+    with obedient_child([accountant]) as child:
         for _ in range(5):
             assert told(child, 2) is None
             accountant.spend(epsilon=0.01)
@@ -222,38 +257,38 @@ def test_a_fork_after_the_parent_has_connected(place):
 
 
 def test_a_child_outlives_the_connection_of_its_parent(place):
-    accountant = BudgetAccountant(1.0, 0.0, **place)
-    accountant.spend(epsilon=0.01)
-    with obedient_child(accountant) as child:
+    holder = [BudgetAccountant(1.0, 0.0, **place)]
+    holder[0].spend(epsilon=0.01)
+    with obedient_child(holder) as child:
         assert told(child, 1) is None
-        del accountant  # closes the parent's connection
-        gc.collect()
+        drop(holder)
         assert told(child, 10) is None
         assert check_ledger(place) == 12  # others see what the child spends
         assert told(child, 10) is None
     assert check_ledger(place) == 22
 
 
-def test_two_generations_of_children(place):
-    accountant = BudgetAccountant(1.0, 0.0, **place)
-    accountant.spend(epsilon=0.01)
-    read, write = os.pipe()
+def test_a_grandchild_outlives_its_parent(place):
+    holder = [BudgetAccountant(1.0, 0.0, **place)]
+    holder[0].spend(epsilon=0.01)
+    pipe, end = FORK.Pipe()
     child = os.fork()
     if child == 0:  # as a daemon starts: the parent of the one that works ends at once
         try:
-            accountant.spend(epsilon=0.01)
+            holder[0].spend(epsilon=0.01)
             if os.fork() == 0:
-                accountant.spend(epsilon=0.01)
-                os.write(write, b".")
+                workers.spend_when_told(holder[0], 0.01, end)
         finally:
             os._exit(0)
-    os.close(write)
-    os.waitpid(child, 0)
-    del accountant
-    assert select.select([read], [], [], PATIENCE)[0]
-    assert os.read(read, 1) == b"."
-    os.close(read)
-    assert check_ledger(place) == 3
+    try:
+        assert told(pipe, 1) is None
+        os.waitpid(child, 0)
+        drop(holder)
+        assert check_ledger(place) == 3
+        assert told(pipe, 10) is None
+        assert check_ledger(place) == 13
+    finally:
+        pipe.send(0)
 
 
 def test_forks_while_threads_spend(place):

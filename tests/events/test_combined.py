@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import subprocess
+import sys
 
 import mpmath as mp
 import numpy as np
@@ -298,6 +300,24 @@ def test_events_of_very_different_size_compose(tiny):
     for epsilon in (0.0, 0.5, 0.9):
         expected = alone.profile(epsilon)
         assert expected * (1 - 1e-12) <= event.profile(epsilon) <= expected * 1.001
+
+
+def test_a_tiny_part_does_not_spoil_the_others():
+    parts = [Gaussian(1.0), Laplace(2.0)]
+    alone = Composed(parts).epsilon(1e-6)
+    together = Composed([*parts, Pure(1e-9)]).epsilon(1e-6)
+    assert alone * (1 - 1e-9) <= together <= alone * 1.001
+
+
+def test_the_smallest_float_composes():
+    # In a process of its own: a search for the interval must not run for ever.
+    code = (
+        "from skdp.events import Composed, Pure\n"
+        "print(Composed([Pure(5e-324), Pure(1.0)]).profile(0.5))"
+    )
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, capture_output=True, timeout=60, check=True)
+    assert float(run.stdout) == pytest.approx(Pure(1.0).profile(0.5), rel=1e-3)
 
 
 @pytest.mark.parametrize("parts", [[Pure(1e10)], [Gaussian(1e-9), Pure(1.0)]])

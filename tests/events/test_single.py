@@ -6,7 +6,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
@@ -430,7 +430,10 @@ def test_epsilons_fall_with_delta(event, log_delta, factor):
 def test_sampled_profiles_and_epsilons_fall(event):
     profile = [event.profile(epsilon) for epsilon in np.linspace(0, 3, 31)]
     assert (np.diff(profile) <= 0).all()
-    epsilons = [event.epsilon(delta) for delta in np.geomspace(1e-10, 0.1, 10)]
+    # Also where the slack of the transform ends and the Renyi curve takes over.
+    deltas = [1e-30, 1e-16, 1e-15, 2e-15, 3e-15, 1e-14, 1e-10, 1e-6, 0.1]
+    epsilons = np.array([event.epsilon(delta) for delta in deltas])
+    assert np.isfinite(epsilons).all()
     assert (np.diff(epsilons) <= 0).all()
 
 
@@ -601,6 +604,13 @@ def test_fields_become_plain_numbers():
     exponent=st.integers(-300, 300),
     epsilon=st.sampled_from([0.0, 1e-9, 1.0, 1e9]),
 )
+@example(kind=events.Gaussian, exponent=-155, epsilon=0.0)
+@example(kind=events.Gaussian, exponent=146, epsilon=1e9)
+@example(kind=events.Gaussian, exponent=300, epsilon=1e9)
+@example(kind=events.BoundedRange, exponent=15, epsilon=0.0)
+@example(kind=events.Pure, exponent=154, epsilon=0.0)
+@example(kind=events.ZeroConcentrated, exponent=-300, epsilon=1e9)
+@example(kind=events.ZeroConcentrated, exponent=300, epsilon=1e9)
 def test_extreme_parameters_get_an_answer(kind, exponent, epsilon):
     event = kind(10.0**exponent)
     assert 0 <= event.profile(epsilon) <= 1
