@@ -302,6 +302,12 @@ def _tight_rules(epsilon: float, delta: float, reserve: float, event: Event) -> 
             orders = (first, small)
     weights = (1.0,) if len(orders) == 1 else (0.7, 0.3)
     deltas = tuple(weight * (rest - gaussian) for weight in weights)
+    rooms = [
+        float(_rdp_room(epsilon, share, np.float64(order)))
+        for order, share in zip(orders, deltas, strict=True)
+    ]
+    if not gaussian and max(rooms) <= 0:
+        return Rules(epsilon, delta, delta)  # no order has room: basic takes it all
     return Rules(epsilon, delta, reserve * delta, orders, deltas, gaussian)
 
 
