@@ -100,7 +100,7 @@ def check_option(value: Any, name: str, options: tuple[str, ...]) -> str:
     """Return ``value`` when it is one of ``options``."""
     if not isinstance(value, str) or value not in options:
         raise ValueError(
-            f"The {name!r} parameter must be one of {set(options)}. Got {value!r}."
+            f"The {name!r} parameter must be one of {options}. Got {value!r}."
         )
     return value
 

@@ -5,11 +5,11 @@ import math
 from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact
 
-__all__ = ["Accounts", "decimal"]
+__all__ = ["EXACT", "Accounts", "decimal"]
 
 # Sums of decimal numbers are exact: a float64 has at most 17 digits, between 1e-324
 # and 1e309.
-_EXACT = Context(prec=1000, traps=[Inexact])
+EXACT = Context(prec=1000, traps=[Inexact])
 _ZERO = Decimal(0)
 
 
@@ -54,9 +54,9 @@ class Accounts:
 
     def __add__(self, other: "Accounts") -> "Accounts":
         return Accounts(
-            _EXACT.add(self.epsilon, other.epsilon),
-            _EXACT.add(self.delta, other.delta),
-            _EXACT.add(self.failure, other.failure),
+            EXACT.add(self.epsilon, other.epsilon),
+            EXACT.add(self.delta, other.delta),
+            EXACT.add(self.failure, other.failure),
             tuple(_sum(a, b) for a, b in zip(self.rdp, other.rdp, strict=True)),
             _sum(self.squares, other.squares),
         )
@@ -64,9 +64,9 @@ class Accounts:
     def times(self, count: int) -> "Accounts":
         """Return the accounts of ``count`` equal releases."""
         return Accounts(
-            _EXACT.multiply(self.epsilon, count),
-            _EXACT.multiply(self.delta, count),
-            _EXACT.multiply(self.failure, count),
+            EXACT.multiply(self.epsilon, count),
+            EXACT.multiply(self.delta, count),
+            EXACT.multiply(self.failure, count),
             tuple(_up(count * a) for a in self.rdp),
             _up(count * self.squares),
         )
@@ -111,4 +111,4 @@ class Accounts:
 
 
 def _difference(after: Decimal, before: Decimal) -> Decimal:
-    return _EXACT.subtract(after, before) if after > before else _ZERO
+    return EXACT.subtract(after, before) if after > before else _ZERO

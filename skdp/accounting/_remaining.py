@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from skdp import events
-from skdp.accounting._accounts import Accounts, decimal
+from skdp.accounting._accounts import EXACT, Accounts, decimal
 from skdp.accounting._rules import Rules, basic_price
 from skdp.accounting.ledger import Budget
 from skdp.exceptions import BudgetExceededError
@@ -26,13 +26,16 @@ def plain_event(epsilon: float, delta: float, neighboring: str) -> events.Event:
 
 def remaining(rules: Rules, accounts: Accounts, k: int, neighboring: str) -> Remaining:
     """Return the largest equal (epsilon, delta) of k more releases."""
-    delta = float(max(0, decimal(rules.failure_delta) - accounts.failure)) / k
+    delta = (
+        float(max(0, EXACT.subtract(decimal(rules.failure_delta), accounts.failure)))
+        / k
+    )
 
     def fits(epsilon: float) -> bool:
         price = rules.price(plain_event(epsilon, delta, neighboring))
         return rules.allows(accounts + price.times(k))
 
-    basic = float(max(0, decimal(rules.epsilon) - accounts.epsilon)) / k
+    basic = float(max(0, EXACT.subtract(decimal(rules.epsilon), accounts.epsilon))) / k
     if basic > 0 and not fits(basic):
         basic = 0.0
     low = basic

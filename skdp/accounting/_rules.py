@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from skdp.accounting._accounts import Accounts, decimal
+from skdp.accounting._accounts import EXACT, Accounts, decimal
 from skdp.calibration import gaussian_shift
 from skdp.divergences import epsilon_from_profile, gaussian_profile
 from skdp.events import Approximate, Composed, Event, Gaussian, Group, Parallel
@@ -24,12 +24,15 @@ from skdp.exceptions import UnsupportedEventError
 
 __all__ = ["Reading", "Rules", "choose_rules"]
 
-_ROUNDING = 1e-12  # a sum this close to the limit counts as equal to it
-_RESERVE = 0.5  # share of delta kept for releases that come with one of their own
+_ROUNDING = Decimal("1.000000000001")  # a sum this close to the limit is equal to it
+_RESERVE = 0.3  # share of delta kept for releases that come with one of their own
 _RESERVE_GAUSSIAN = 0.1  # the same after Gaussian noise: more of it is to be expected
 _LARGE = 0.6  # a first release with a larger share of the budget: basic only
 _LARGE_GAUSSIAN = 0.95  # the same for Gaussian noise, whose rule has most of delta
-_SMALLEST_GAUSSIAN = 1e-20  # no Gaussian rule for a smaller delta
+_COMBINED = (Composed, Parallel, Group)
+# No Gaussian rule for a smaller delta: each release may differ from a continuous
+# Gaussian by DISCRETE_SLACK, and so a thousand million of them do not matter.
+_SMALLEST_GAUSSIAN = 1e-14
 _ORDERS = 1 + np.geomspace(1e-2, 1e5, 400)
 
 
@@ -49,6 +52,7 @@ class Reading:
 # --- Prices of one release
 
 
+@lru_cache(maxsize=1024)
 def proportional(event: Event, epsilon: float, delta: float) -> tuple[float, float]:
     """Return the point of the profile with equal shares of epsilon and delta."""
     if delta == 0:
@@ -66,7 +70,7 @@ def basic_price(event: Event, epsilon: float, delta: float) -> tuple[float, floa
     is the point of its profile that takes the smallest share of the ceiling.
     """
     own = event.basic()
-    if math.isfinite(own[0]) and not isinstance(event, (Composed, Parallel, Group)):
+    if math.isfinite(own[0]) and not isinstance(event, _COMBINED):
         return own
     point = proportional(event, epsilon, delta)
     own_share = max(own[0] / epsilon, own[1] / delta if delta else math.inf * own[1])
@@ -86,14 +90,14 @@ def tight_price(
         if not math.isfinite(own[0]):  # nothing but its profile is known
             own = proportional(event, epsilon, delta)
         return tight_price(Approximate(*own, event.neighboring), epsilon, delta, orders)
-    rdp = tuple(float(value) for value in curve)
+    rdp = tuple(math.inf if math.isnan(v) else float(v) for v in curve)
     return Accounts(
         decimal(own[0]), failure=decimal(max(failure, own[1])), rdp=rdp, squares=squares
     )
 
 
 def _squared_shift(event: Event) -> float:
-    if isinstance(event, Gaussian):
+    if type(event) is Gaussian:  # not a kind of event that adds something to it
         return event.shift * event.shift
     if isinstance(event, Composed):
         parts = zip(event.events, event.counts, strict=True)
@@ -111,6 +115,11 @@ def _rdp_room(epsilon: float, delta: float, orders: np.ndarray) -> np.ndarray:
         - np.log1p(-1 / orders)
         + (math.log(delta) + np.log(orders)) / (orders - 1)
     )
+
+
+def _limit(ceiling: float) -> Decimal:
+    # Exact, whatever the caller's decimal context is.
+    return EXACT.multiply(decimal(ceiling), _ROUNDING)
 
 
 @lru_cache(maxsize=256)
@@ -169,7 +178,24 @@ class Rules:
             return Accounts(
                 decimal(epsilon), failure=decimal(delta), squares=epsilon * epsilon
             )
-        return tight_price(event, self.epsilon, self.failure_delta, self.orders)
+        price = tight_price(event, self.epsilon, self.failure_delta, self.orders)
+        if isinstance(event, Composed) and math.isinf(price.squares):
+            # As a whole, by its privacy loss distribution: one point of the profile.
+            point = proportional(event, self.epsilon, self.failure_delta)
+            if math.isfinite(point[0]) and point[0] <= self.epsilon:
+                whole = self.price(Approximate(*point, event.neighboring))
+                return min(price, whole, key=self._share)
+        return price
+
+    def _share(self, price: Accounts) -> float:
+        """Return the share of its limit that a price takes, by the best rule."""
+        shares = [float(price.epsilon) / self.epsilon]
+        for order, delta, spent in zip(
+            self.orders, self.order_deltas, price.rdp, strict=True
+        ):
+            room = float(_rdp_room(self.epsilon, delta, np.float64(order)))
+            shares.append(spent / room if room > 0 else math.inf)
+        return max(min(shares), float(price.failure) / self.failure_delta)
 
     def readings(self, accounts: Accounts) -> list[Reading]:
         """Return the epsilon that each rule reads from its account."""
@@ -210,9 +236,9 @@ class Rules:
 
     def allows(self, accounts: Accounts) -> bool:
         """Return whether at least one rule allows the accounts."""
-        if accounts.failure > decimal(self.failure_delta) * (1 + Decimal(_ROUNDING)):
+        if accounts.failure > _limit(self.failure_delta):
             return False
-        if accounts.epsilon <= decimal(self.epsilon) * (1 + Decimal(_ROUNDING)):
+        if accounts.epsilon <= _limit(self.epsilon):
             return True
         rooms = zip(self.orders, self.order_deltas, accounts.rdp, strict=True)
         if any(
@@ -276,7 +302,7 @@ def choose_rules(epsilon: float, delta: float, composition: str, event: Event) -
 
 def _wants_basic(event: Event, epsilon: float, delta: float) -> bool:
     own_epsilon, own_delta = event.basic()
-    combined = isinstance(event, (Composed, Parallel, Group))
+    combined = isinstance(event, _COMBINED)
     if math.isfinite(own_epsilon) and not combined:
         return own_delta > 0 and own_delta / delta >= own_epsilon / epsilon * (1 - 1e-9)
     gaussian = math.isfinite(_squared_shift(event))

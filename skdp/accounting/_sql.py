@@ -37,6 +37,10 @@ def _close(connection: Any, process: int) -> None:
         connection.close()
 
 
+def _budget_of(row: Any) -> Budget:
+    return Budget(row[0], float(row[1]), float(row[2]), row[3], row[4])
+
+
 class SqlTransaction:
     """Statements inside one transaction that holds the budget's lock."""
 
@@ -194,7 +198,7 @@ class SqlLedger(ABC):
                 f"Asked for: {self._wanted}. Use BudgetAccountant.open to take it as "
                 "it is, or another name."
             )
-        self._stored = stored
+        self._stored = self._wanted = stored  # for good, also after connecting again
 
     def _select_budget(self, connection: Any) -> Budget | None:
         row = self.run(
@@ -202,9 +206,7 @@ class SqlLedger(ABC):
             f"SELECT {_BUDGET_COLUMNS} FROM skdp_budget WHERE name = ?",
             self.name,
         ).fetchone()
-        if row is None:
-            return None
-        return Budget(row[0], float(row[1]), float(row[2]), row[3], row[4])
+        return None if row is None else _budget_of(row)
 
     # --- The ledger
 
@@ -223,12 +225,18 @@ class SqlLedger(ABC):
             with self.begin(connection):
                 row = self.run(
                     connection,
-                    f"SELECT rules FROM skdp_budget WHERE name = ?{self.lock_row}",
+                    f"SELECT {_BUDGET_COLUMNS}, rules FROM skdp_budget "
+                    f"WHERE name = ?{self.lock_row}",
                     self.name,
                 ).fetchone()
                 if row is None:
                     raise LedgerError(f"{self} has no budget named {self.name!r}.")
-                yield SqlTransaction(self, connection, row[0])
+                if _budget_of(row) != self._stored:
+                    raise LedgerError(
+                        f"{self} has other terms for the budget {self.name!r} than "
+                        "when it was opened: somebody changed them. Open it anew."
+                    )
+                yield SqlTransaction(self, connection, row[5])
 
     def accounts(self, connection: Any, path: str) -> str | None:
         """Return the accounts of a path."""

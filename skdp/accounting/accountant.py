@@ -67,7 +67,8 @@ class BudgetAccountant:
     composition : {"adaptive", "basic", "advanced"}, default="adaptive"
         "adaptive" takes the best of several rules, each of which stays valid when
         releases are chosen after seeing earlier answers. "basic" adds up epsilon and
-        delta; "advanced" is the textbook's rule. These two are for lessons.
+        delta; "advanced" is advanced composition, in the form that allows adaptive
+        parameters. These two are for lessons.
     ledger : str, default=None
         None keeps the budget in the memory of this process.
         ``"sqlite:///file.db"`` shares it among the processes of one machine,
@@ -334,7 +335,10 @@ class BudgetAccountant:
     # --- Reading
 
     def total(self) -> Reading:
-        """Return what was spent so far, by the rule that reads the least epsilon."""
+        """Return what was spent so far, by the rule that reads the least epsilon.
+
+        On a child of ``parallel``, what the child spent.
+        """
         rules, accounts = self._ledger.read(self._path)
         if rules is None or accounts is None:
             return Reading(0.0, 0.0, "nothing spent")
@@ -343,7 +347,8 @@ class BudgetAccountant:
     def remaining(self, k: int = 1) -> Remaining:
         """Return the largest equal (epsilon, delta) of k more releases.
 
-        They are accepted in any case; releases with a tighter event may go further.
+        They are accepted in any case; releases with a tighter event may go further. On
+        a child of ``parallel`` it is what is left of the whole budget.
         """
         k = check_integer(k, "k", low=1)
         rules, accounts = self._ledger.read("")
@@ -455,7 +460,7 @@ def _restore(
     ledger = _LEDGERS.get((identity, budget))
     if ledger is None and url is None:
         ledger = MemoryLedger(budget)
-        ledger._process = -1  # the sums stayed in the process that made them
+        ledger._process = None  # the sums stayed in the process that made them
     elif ledger is None:
         ledger = open_ledger(url, budget, budget.name, create=False)
     accountant._attach(ledger, budget, identity, path)

@@ -18,6 +18,23 @@ from skdp.exceptions import DetachedAccountantError
 __all__ = ["Budget", "Ledger", "MemoryLedger", "Spend", "Transaction", "open_ledger"]
 
 
+_forks = 0  # of this process since its ancestors imported skdp
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+def _this_process() -> tuple[int, int]:
+    """Return what no copy of this process has: containers may reuse its number."""
+    return os.getpid(), _forks
+
+
 @dataclass(frozen=True)
 class Budget:
     """What a budget is: fixed when it is made."""
@@ -119,10 +136,12 @@ class MemoryLedger:
         self._budget = budget
         self._state = _State()
         self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._process = _this_process()
 
     def _check_process(self) -> None:
-        if os.getpid() != self._process:  # a fork: this is a copy, with its own sums
+        if (
+            self._process != _this_process()
+        ):  # a fork: this is a copy, with its own sums
             raise DetachedAccountantError.of(self._budget.name)
 
     def budget(self) -> Budget:

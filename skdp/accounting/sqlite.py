@@ -125,6 +125,10 @@ class SqliteLedger(SqlLedger):
             return None
         except OSError as error:
             raise LedgerError(f"{self} cannot be reached: {error.strerror}.") from error
+        if status.st_nlink > 1:  # each name would have a journal of its own
+            raise LedgerError(
+                f"{self} has a second name (hard link), which SQLite bars."
+            )
         return status.st_dev, status.st_ino
 
     def connect(self) -> sqlite3.Connection:

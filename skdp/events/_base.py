@@ -130,7 +130,8 @@ class Event:
         for f in fields(self):
             value = getattr(self, f.name)
             if f.name == "events":
-                shown.append(f"{len(value)} kinds of release")
+                counts = getattr(self, "counts", None) or (1,) * len(value)
+                shown.append(f"{sum(counts)} releases")
             elif f.name not in ("neighboring", "counts"):
                 number = isinstance(value, (int, float))
                 shown.append(f"{f.name}={value:.6g}" if number else f"{value}")

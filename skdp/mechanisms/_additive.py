@@ -257,7 +257,7 @@ class GammaNorm(AdditiveMechanism):
     Guarantee
     ---------
     epsilon-DP in real arithmetic. The vector is rounded to a public grid of 2**-20 to
-    2**-26 scales before the noise, and the sum to the same grid after it, so that
+    2**-27 scales before the noise, and the sum to the same grid after it, so that
     outputs do not betray inputs by their last digits; but no exact sampler of this
     distribution is known to us: its probabilities on the grid carry the float64
     rounding of a square root and a product, and a norm on a grid of 2**-45 scales.

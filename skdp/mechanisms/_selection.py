@@ -173,7 +173,7 @@ class ReportNoisyMax(_Selection):
     Guarantee
     ---------
     epsilon-DP, exactly, for scores that are exact functions of the data.
-    Only the index is private: the noisy score may not be released with it.
+    The guarantee covers the index only: the noisy score may not be released with it.
 
     References
     ----------

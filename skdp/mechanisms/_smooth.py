@@ -74,7 +74,8 @@ class SmoothSensitivity:
     exponent : int, default=4
         Tail exponent of "cauchy" noise, at least 2. Above 3 its variance is finite.
     neighboring : {"replace", "add_remove"}, default="replace"
-        Neighbour relation of the smooth sensitivity.
+        Neighbour relation of the smooth sensitivity; that of
+        :func:`smooth_sensitivity_median` is "replace".
 
     Attributes
     ----------
@@ -170,7 +171,8 @@ class SmoothSensitivity:
         value : float
             What to release, within the bounds.
         smooth_sensitivity : float
-            Its beta-smooth sensitivity on the same data, > 0.
+            Its beta-smooth sensitivity on the same data, >= 0; raised to 2**-20 of the
+            width of the bounds where it is smaller.
         random_state : None, int, Generator or RandomState
             None for secure noise; anything else is reproducible, and not private
             against those who know it.
