@@ -135,7 +135,7 @@ def _as_array(value: Any, name: str) -> np.ndarray:
     if array.dtype.kind not in "biuf":
         raise TypeError(
             f"The {name!r} parameter must be a real number or an array of them. "
-            f"Got {type(value).__name__} with dtype {array.dtype}."
+            f"Got {type(value).__name__} with dtype {array.dtype.type.__name__}."
         )
     if array.size == 0:
         raise ValueError(f"The {name!r} parameter must not be empty.")
