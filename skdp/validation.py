@@ -24,6 +24,7 @@ __all__ = [
     "check_neighboring",
     "check_option",
     "check_real",
+    "set_fields",
 ]
 
 Neighboring = Literal["replace", "add_remove"]
@@ -178,3 +179,9 @@ def check_integer_values(value: Any, name: str = "value") -> np.ndarray:
         if ((array > _MAX_INTEGER) | (array < -_MAX_INTEGER)).any():
             raise ValueError(f"The {name!r} parameter must be integers within +-2**62.")
     return array.astype(np.int64, copy=False)
+
+
+def set_fields(frozen: Any, /, **values: Any) -> None:
+    """Store canonical values on a frozen dataclass, during its construction."""
+    for name, value in values.items():
+        object.__setattr__(frozen, name, value)

@@ -189,12 +189,6 @@ def from_json(text: str) -> Event:
     return event
 
 
-def set_fields(event: Event, **values: Any) -> None:
-    """Store canonical values on a frozen event, during its construction."""
-    for name, value in values.items():
-        object.__setattr__(event, name, value)
-
-
 def group_delta(eps: float, delta: float, size: int) -> float:
     """Return delta (e^{k eps} - 1) / (e^eps - 1), the delta of a group of k."""
     if delta == 0:

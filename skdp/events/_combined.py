@@ -15,11 +15,10 @@ from skdp.events._base import (
     check_orders,
     group_delta,
     pld_slack,
-    set_fields,
 )
 from skdp.events._single import Gaussian
 from skdp.exceptions import UnsupportedEventError
-from skdp.validation import Neighboring, check_integer
+from skdp.validation import Neighboring, check_integer, set_fields
 
 
 def _check_events(events: Iterable[Event], owner: Event) -> tuple[Event, ...]:

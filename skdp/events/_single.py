@@ -15,7 +15,6 @@ from skdp.events._base import (
     check_orders,
     group_delta,
     pld_slack,
-    set_fields,
 )
 from skdp.validation import (
     Neighboring,
@@ -23,6 +22,7 @@ from skdp.validation import (
     check_epsilon,
     check_integer,
     check_real,
+    set_fields,
 )
 
 

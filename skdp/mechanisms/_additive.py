@@ -20,13 +20,8 @@ from skdp.validation import (
     check_neighboring,
     check_option,
     check_real,
+    set_fields,
 )
-
-
-def set_fields(mechanism: Any, /, **values: Any) -> None:
-    """Store canonical values on a frozen mechanism, during its construction."""
-    for name, value in values.items():
-        object.__setattr__(mechanism, name, value)
 
 
 class AdditiveMechanism:

@@ -9,7 +9,6 @@ import numpy as np
 
 from skdp import events, noise
 from skdp.calibration import bounded_laplace_scale
-from skdp.mechanisms._additive import set_fields
 from skdp.noise import RandomBits, as_bits
 from skdp.validation import (
     Neighboring,
@@ -20,6 +19,7 @@ from skdp.validation import (
     check_float_values,
     check_neighboring,
     check_real,
+    set_fields,
 )
 
 _CHUNK = 2**15  # values drawn at a time

@@ -9,7 +9,6 @@ import numpy as np
 
 from skdp import events, noise
 from skdp.calibration import zcdp_rho
-from skdp.mechanisms._additive import set_fields
 from skdp.validation import (
     Neighboring,
     check_confidence,
@@ -19,6 +18,7 @@ from skdp.validation import (
     check_integer_values,
     check_neighboring,
     check_real,
+    set_fields,
 )
 
 

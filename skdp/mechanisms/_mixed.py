@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skdp import events
-from skdp.mechanisms._additive import Gaussian, Laplace, set_fields
-from skdp.validation import Neighboring, check_real
+from skdp.mechanisms._additive import Gaussian, Laplace
+from skdp.validation import Neighboring, check_real, set_fields
 
 
 @dataclass(frozen=True)

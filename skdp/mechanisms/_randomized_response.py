@@ -7,9 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdp import events, noise
-from skdp.mechanisms._additive import set_fields
 from skdp.noise import as_bits
-from skdp.validation import check_epsilon, check_integer, check_integer_values
+from skdp.validation import (
+    check_epsilon,
+    check_integer,
+    check_integer_values,
+    set_fields,
+)
 
 
 class CountEstimate(NamedTuple):

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from skdp import events, noise
-from skdp.mechanisms._additive import set_fields
 from skdp.noise import as_bits
 from skdp.validation import (
     Neighboring,
@@ -16,6 +15,7 @@ from skdp.validation import (
     check_float_values,
     check_neighboring,
     check_real,
+    set_fields,
 )
 
 _BITS = 42  # the exponents' unit is at least 2**42 steps of the score grid

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from skdp import events, noise
-from skdp.mechanisms._additive import set_fields
 from skdp.mechanisms._grid import Grid
 from skdp.validation import (
     Neighboring,
@@ -18,6 +17,7 @@ from skdp.validation import (
     check_neighboring,
     check_option,
     check_real,
+    set_fields,
 )
 
 _FLOOR = 2.0**-20  # smallest smooth sensitivity, as a share of the bounds' width
