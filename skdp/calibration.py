@@ -8,16 +8,32 @@ differential privacy.
 """
 
 import math
+from functools import lru_cache
 
 from scipy.optimize import brentq
 
 from skdp.divergences import DISCRETE_SLACK, gaussian_profile, zcdp_profile
-from skdp.validation import check_delta, check_epsilon, check_option, check_real
+from skdp.events import ObjectivePerturbation
+from skdp.validation import (
+    Neighboring,
+    check_delta,
+    check_epsilon,
+    check_option,
+    check_real,
+)
 
-__all__ = ["bounded_laplace_scale", "gaussian_shift", "gaussian_sigma", "zcdp_rho"]
+__all__ = [
+    "bounded_laplace_scale",
+    "gaussian_shift",
+    "gaussian_sigma",
+    "objective_shifts",
+    "zcdp_rho",
+]
 
 _SMALLEST_DELTA = 1e-22
+_SMALLEST_OBJECTIVE_DELTA = 1e-20  # the slack for its grid is a third of it
 _SAFETY = 1e-11  # relative; the profiles are accurate to 6e-12
+_DESCENT = (1 - 1e-6, 0.999, 0.99, 0.97, *(0.9,) * 15, *(0.5,) * 4, *(0.1,) * 4)
 
 
 def _check_target(epsilon: float) -> float:
@@ -157,3 +173,94 @@ def bounded_laplace_scale(
     while loss(high) > goal:
         high *= 1 + 1e-13
     return high
+
+
+def objective_shifts(
+    epsilon: float,
+    delta: float,
+    curvature: float,
+    *,
+    loss: str = "logistic",
+    classes: int = 2,
+    gaussian_share: float = 0.0,
+    neighboring: Neighboring = "replace",
+) -> tuple[float, float]:
+    """Return the largest shifts of objective perturbation and of Gaussian releases.
+
+    They are ``shift`` and ``gaussian_shift`` of
+    :class:`~skdp.events.ObjectivePerturbation`, whose other parameters are as here.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Privacy target.
+    curvature, loss, classes, neighboring
+        See :class:`~skdp.events.ObjectivePerturbation`.
+    gaussian_share : float
+        Share in [0, 1) of the Gaussian releases in the sum of the squared shifts. For
+        "softmax" the squared shift of the objective counts twice.
+
+    Examples
+    --------
+    >>> from skdp.calibration import objective_shifts
+    >>> shift, gaussian = objective_shifts(1.0, 1e-6, 0.5, gaussian_share=0.2)
+    >>> round(shift, 4), round(gaussian, 4)
+    (0.1054, 0.0527)
+    """
+    epsilon, delta = _check_target(epsilon), check_delta(delta, positive=True)
+    if delta < _SMALLEST_OBJECTIVE_DELTA:
+        raise ValueError(
+            "The 'delta' parameter of objective perturbation must be at least "
+            f"{_SMALLEST_OBJECTIVE_DELTA:g}. Got {delta!r}."
+        )
+    share = check_real(gaussian_share, "gaussian_share", low=0, high=1, closed="left")
+    return _objective_shifts(
+        epsilon, delta, curvature, loss, classes, share, neighboring
+    )
+
+
+@lru_cache(maxsize=256)
+def _objective_shifts(
+    epsilon: float,
+    delta: float,
+    curvature: float,
+    loss: str,
+    classes: int,
+    share: float,
+    neighboring: Neighboring,
+) -> tuple[float, float]:
+    weight = 2 if loss == "softmax" else 1
+
+    def shifts(total: float) -> tuple[float, float]:
+        return total * math.sqrt((1 - share) / weight), total * math.sqrt(share)
+
+    def profile(log_total: float) -> float:
+        m, g = shifts(math.exp(log_total))
+        event = ObjectivePerturbation(m, curvature, loss, classes, g, neighboring)
+        return event.profile(epsilon)
+
+    def excess(log_total: float) -> float:
+        return math.log(profile(log_total)) - math.log(delta)
+
+    # No shift is larger than that of the Gaussian mechanism. A larger shift may pass
+    # where a smaller one does not (it leaves less curvature): the search goes down.
+    high = math.log(gaussian_shift(epsilon, delta))
+    high -= math.log(2) if neighboring == "replace" else 0.0
+    for factor in _DESCENT:
+        low = high + math.log(factor)
+        if excess(low) <= 0:
+            break
+        high = low
+    else:
+        raise ValueError(
+            f"The 'curvature' parameter must be smaller for epsilon = {epsilon!r}: "
+            f"alone it costs more than that. Got {curvature!r}; use more "
+            "regularisation."
+        )
+    root = low
+    if excess(high) > 0:
+        root = brentq(excess, low, high, xtol=1e-13, rtol=1e-15)
+    step = 1e-12
+    while profile(root) > delta:
+        root, step = root - step, 2 * step
+    return shifts(math.exp(root))

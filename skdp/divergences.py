@@ -31,6 +31,7 @@ __all__ = [
     "epsilon_from_profile",
     "epsilon_from_rdp",
     "gaussian_profile",
+    "gaussian_profiles",
     "laplace_profile",
     "laplace_rdp",
     "pure_profile",
@@ -88,7 +89,7 @@ def gaussian_profile(epsilon: float, shift: float) -> float:
     if shift == 0:
         return max(0.0, -math.expm1(epsilon))
     if shift < 1e-3 and epsilon >= 0:
-        return _small_gaussian_profile(epsilon, shift)
+        return float(_small_gaussian_profiles(np.float64(epsilon), shift))
     upper = shift / 2 - epsilon / shift
     lower = -shift / 2 - epsilon / shift
     if upper > 0:
@@ -100,22 +101,41 @@ def gaussian_profile(epsilon: float, shift: float) -> float:
     return max(0.0, 0.5 * math.exp(-(upper**2) / 2) * mills)
 
 
-def _small_gaussian_profile(epsilon: float, shift: float) -> float:
-    """Return the profile by a Taylor series of the Mills ratio in the shift.
+def gaussian_profiles(epsilons: np.ndarray, shift: float) -> np.ndarray:
+    """Return the profile of Gaussian noise at each epsilon, negative ones included."""
+    size = np.abs(epsilons)
+    excess = np.where(epsilons < 0, -np.expm1(-size), 0.0)
+    if shift == 0:
+        return excess
+    if shift < 0.02:
+        delta = _small_gaussian_profiles(size, shift)
+    else:
+        upper, lower = shift / 2 - size / shift, shift / 2 + size / shift
+        # The same Mills ratios as above; where `upper` is large, one would overflow.
+        density = 0.5 * np.exp(-(upper**2) / 2)
+        far = density * erfcx(np.maximum(-upper, 0.0) / math.sqrt(2))
+        delta = np.where(upper > 0, ndtr(upper), far)
+        delta = delta - density * erfcx(lower / math.sqrt(2))
+    # The profile of any symmetric pair at -epsilon follows from that at epsilon.
+    return excess + np.where(epsilons < 0, np.exp(-size), 1.0) * np.maximum(delta, 0.0)
 
-    The difference of two Mills ratios ``shift`` apart would lose all its digits.
+
+def _small_gaussian_profiles(epsilons: np.ndarray, shift: float) -> np.ndarray:
+    """Return the profiles by a Taylor series of the Mills ratio in the shift.
+
+    The difference of two Mills ratios ``shift`` apart would lose all its digits. The
+    epsilons are >= 0.
     """
-    x = epsilon / shift
-    if x > 50:  # its density is zero in float64, and powers of x would overflow
-        return 0.0
-    mills = math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
+    with np.errstate(over="ignore"):
+        x = np.minimum(epsilons / shift, 50.0)  # its density is zero in float64
+    mills = math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2))
     first = x * mills - 1
     second = mills + x * first
     third = 2 * first + x * second
     fifth = 4 * third + x * (3 * second + x * third)
     series = shift * (first + shift**2 * third / 24 + shift**4 * fifth / 1920)
-    density = math.exp(-((x - shift / 2) ** 2) / 2) / math.sqrt(2 * math.pi)
-    return max(0.0, -density * series)
+    density = np.exp(-((x - shift / 2) ** 2) / 2) / math.sqrt(2 * math.pi)
+    return np.maximum(-density * series, 0.0)
 
 
 def _exp(log_delta: float) -> float:

@@ -54,6 +54,8 @@ class RandomBits:
         which hold copies of it. Recognised are multiprocessing, loky and a fork after
         the import of skdp; a generator sent to other processes by other means repeats
         its words there.
+    context : bytes, default=b""
+        What the words are for. One seed gives different words in different contexts.
 
     Attributes
     ----------
@@ -61,10 +63,13 @@ class RandomBits:
         Whether the words could be predicted by someone who knows the seed.
     """
 
-    def __init__(self, random_state: Any = None) -> None:
+    def __init__(self, random_state: Any = None, context: bytes = b"") -> None:
         self.seeded = random_state is not None
         if self.seeded:
-            self._seed(_entropy_of(random_state))
+            entropy = _entropy_of(random_state)
+            if context:
+                entropy.append(int.from_bytes(context))
+            self._seed(entropy)
 
     def _seed(self, entropy: list[int]) -> None:
         # The spawn key separates noise from any other use of the same seed, such as

@@ -12,6 +12,7 @@ sensitivity under that relation. Events of different relations do not compose.
 
 from skdp.events._base import Event, from_json
 from skdp.events._combined import Composed, Group, Parallel
+from skdp.events._objective import ObjectivePerturbation
 from skdp.events._single import (
     Approximate,
     BoundedRange,
@@ -30,6 +31,7 @@ __all__ = [
     "Gaussian",
     "Group",
     "Laplace",
+    "ObjectivePerturbation",
     "Parallel",
     "Pure",
     "SampledGaussian",

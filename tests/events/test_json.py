@@ -32,6 +32,15 @@ def singles(neighboring):
             st.integers(1, 10**12),
             relation,
         ),
+        st.builds(
+            events.ObjectivePerturbation,
+            positive,
+            st.just(0.0) | positive,
+            st.just("softmax"),
+            st.integers(2, 10**12),
+            st.just(0.0) | positive,
+            relation,
+        ),
     )
 
 
@@ -58,6 +67,7 @@ EXAMPLES = [
     events.Gaussian(1.7976931348623157e308),
     events.SampledGaussian(1.0, 0.01, 10_000),
     events.SampledGaussian(1.0, 1.0, 1, "replace"),
+    events.ObjectivePerturbation(0.1, 0.5, "softmax", 7, 0.25, "add_remove"),
     events.Composed([events.Pure(0.1), events.Gaussian(2.0)], [3, 1]),
     events.Parallel([events.Pure(0.1), events.Laplace(2.0)]),
     events.Group(events.Pure(0.1), 3),

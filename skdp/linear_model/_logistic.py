@@ -1,0 +1,236 @@
+"""Private logistic regression."""
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator
+
+from skdp.erm.losses import Logistic, Loss, Softmax
+from skdp.linear_model._classifier import LinearPrivateClassifier
+from skdp.linear_model._erm import Plan
+
+__all__ = ["DPLogisticRegression"]
+
+
+class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
+    """Logistic regression with differential privacy.
+
+    Two classes have one vector of coefficients, more classes a softmax.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter > 0.
+    delta : float, default=1e-6
+        Privacy parameter in [0, 1). 0 is pure differential privacy: Laplace noise in
+        place of Gaussian, and for ``method="objective"`` two classes only.
+    method : {"objective", "output", "gradient"}, default="objective"
+        Where the noise goes: into the objective, onto the minimiser, or into every
+        gradient step.
+    data_norm : float, default=1.0
+        Without private scaling, the bound of the L2 norm of a row; longer rows are
+        scaled back to it in training. With private scaling, the unit in which the
+        features are measured first: their typical size, a guess within a factor of
+        three or so.
+    C : float, default=None
+        Inverse of the regularisation, as in scikit-learn, intercept included. None
+        chooses it from public quantities. With private scaling it refers to rows of
+        norm one.
+    fit_intercept : bool, default=True
+        Whether to add a constant column.
+    intercept_scaling : float, default=1.0
+        Value of the constant column. With private scaling, in thirds of the norm that
+        the features get.
+    classes : array-like, default=None
+        The public set of labels. None reads it from the data, which the guarantee does
+        not cover, and warns.
+    scale : {"auto", "private"} or None, default="auto"
+        Private centring and scaling of the features before the fit, paid from the same
+        budget. "auto" does so except for ``method="output"``; None never.
+    row_norm : {"clip", "normalize"}, default="clip"
+        "clip" shortens long rows in training only, so that ``coef_`` and
+        ``intercept_`` are the model. "normalize" scales every row to the same norm, in
+        ``predict`` as well: better where features have heavy tails.
+    calibration : {"exact", "kst", "cms"}, default="exact"
+        Noise of ``method="objective"``. "exact" is Theorem A of the docs; "kst" (delta
+        > 0) and "cms" (delta = 0) are those of the literature, for comparison; they
+        need ``scale=None`` or "auto", which is then off.
+    n_samples_hint : int, default=None
+        A public guess of the number of rows, for ``neighboring="add_remove"``.
+    steps : int, default=100
+        Number of steps of ``method="gradient"``.
+    batches : {"full", "poisson", "disjoint"}, default="full"
+        Rows of a gradient step: all of them, a Poisson sample, or one of ``steps``
+        disjoint parts.
+    sampling_rate : float, default=0.1
+        Probability that a row is in a Poisson sample.
+    clip : float, default=None
+        Bound of the norm of a row's gradient; longer gradients are scaled back. None
+        for the bound that always holds, or half of it with private scaling.
+    step_size : float, default=None
+        Size of a gradient step; None for one that needs no tuning.
+    neighboring : {"replace", "add_remove"}, default="replace"
+        Neighbour relation.
+    accountant : BudgetAccountant, default=None
+        Budget that pays for every fit.
+    random_state : None, int, Generator or RandomState, default=None
+        None for secure noise. Anything else is reproducible, and not private against
+        those who know it. Other data, folds or parameters get other noise.
+    verbose : int, default=0
+        Whether to print the gradient steps.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients in the user's own units; on mapped rows of norm one for
+        ``row_norm="normalize"``.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercept.
+    coef_std_ : ndarray
+        Standard deviation of the noise on each coefficient; ``method="output"`` only.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, where X has them.
+    privacy_ : PrivacyGuarantee
+        What the fit guarantees; prints as a sentence.
+
+    Guarantee
+    ---------
+    (epsilon, delta)-DP under ``neighboring`` for everything that the fit publishes.
+    "objective": Theorem A (docs, theory of linear models) with a sliver of noise for
+    the solver; "output": sensitivity of the minimiser; "gradient": composition of
+    noisy sums. Assumes that all parameters, ``classes`` included, are chosen without
+    the private data.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate (2011). Differentially private empirical risk
+    minimization.
+    Kifer, Smith and Thakurta (2012). Private convex empirical risk minimization and
+    high-dimensional regression.
+    Bassily, Smith and Thakurta (2014). Private empirical risk minimization: efficient
+    algorithms and tight error bounds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp.linear_model import DPLogisticRegression
+    >>> X, y = make_classification(2000, class_sep=2.0, random_state=0)
+    >>> model = DPLogisticRegression(epsilon=1.0, classes=[0, 1]).fit(X, y)
+    >>> model.score(X, y) > 0.8
+    True
+    >>> print(model.privacy_)  # doctest: +ELLIPSIS
+    Differentially private with epsilon = 1, delta = 1e-06, when one row is replaced...
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        method: str = "objective",
+        data_norm: float = 1.0,
+        C: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: Any = None,
+        scale: str | None = "auto",
+        row_norm: str = "clip",
+        calibration: str = "exact",
+        n_samples_hint: int | None = None,
+        steps: int = 100,
+        batches: str = "full",
+        sampling_rate: float = 0.1,
+        clip: float | None = None,
+        step_size: float | None = None,
+        neighboring: str = "replace",
+        accountant: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.method = method
+        self.data_norm = data_norm
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.classes = classes
+        self.scale = scale
+        self.row_norm = row_norm
+        self.calibration = calibration
+        self.n_samples_hint = n_samples_hint
+        self.steps = steps
+        self.batches = batches
+        self.sampling_rate = sampling_rate
+        self.clip = clip
+        self.step_size = step_size
+        self.neighboring = neighboring
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> "DPLogisticRegression":
+        """Fit the model, and pay for it.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y)
+
+    def _loss(self, outputs: int) -> tuple[Loss, int]:
+        return (Logistic(), 1) if outputs == 2 else (Softmax(outputs), 1)
+
+    def _targets(self, y: np.ndarray, plan: Plan) -> list[np.ndarray]:
+        return [2.0 * y - 1.0] if plan.loss.outputs == 1 else [y]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of every class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to one; columns are in the order of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            second = expit(scores)
+            return np.column_stack([1 - second, second])
+        return softmax(scores, axis=1)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithm of the probability of every class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns are in the order of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack(
+                [-np.logaddexp(0, scores), -np.logaddexp(0, -scores)]
+            )
+        return scores - np.logaddexp.reduce(scores, axis=1)[:, None]

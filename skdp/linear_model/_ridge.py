@@ -1,0 +1,593 @@
+"""Private ridge regression."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp import events
+from skdp.base import PrivateEstimator, check_hint
+from skdp.calibration import gaussian_shift
+from skdp.erm.perturbation import Noise
+from skdp.erm.rows import rounding
+from skdp.linear_model._erm import Data, validated
+from skdp.linear_model._least_squares import (
+    Moments,
+    RowMap,
+    add_noise,
+    gram_sums,
+    joint_sensitivity,
+    line_search,
+    moment_sums,
+    pack,
+    posterior_mean,
+    read_moments,
+    residual_sums,
+    shrink,
+    sum_error,
+    tame,
+    unpack,
+)
+from skdp.validation import check_bounds, check_integer, check_option, check_real
+
+__all__ = ["DPRidge"]
+
+_SHARES = (0.25, 0.45, 0.30)  # of the budget: moments, Gram matrix, residuals
+_MANY_ROWS = 2**24  # a public bound of the number of rows, where none is given
+_CONSTANT = 0.25  # the constant column, where rows have a typical norm of one
+_FLOOR = 1e-4  # smallest variance, in squared units
+_LARGEST = 1e50  # of units; of bounds the square: their products are still floats
+_TARGET_WIDTH = 2.4  # where targets are clipped, in standard deviations
+_RESIDUAL_WIDTH = 1.5  # and residuals
+_PLAIN_NOISE = 0.01  # variance of unscaled targets given the row: rather too small
+_PLAIN_PRIOR = 25.0  # largest prior variance of a coefficient of unscaled rows
+_PRIOR = 100.0  # largest prior variance of a coefficient, in variances of the target
+
+
+@dataclass(frozen=True)
+class Targets(Data):
+    """Validated data, and whether the targets were given as a vector."""
+
+    single: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything about a fit that is fixed before the data is touched.
+
+    Parameters
+    ----------
+    noises : tuple of Noise
+        One for each release, in their order; the rates are for one row.
+    event : Event
+        What all of it costs.
+    n_rows : float
+        A public bound of the number of rows.
+    n_features : int
+        Number of features.
+    neighboring : str
+        Neighbour relation.
+    """
+
+    noises: tuple[Noise, ...]
+    event: events.Event
+    n_rows: float
+    n_features: int
+    neighboring: str
+    subtasks: int = 0
+
+    @property
+    def order(self) -> int:
+        """The norm of the sensitivities: 2 for Gaussian noise, 1 for Laplace."""
+        return 2 if self.noises[0].kind == "gaussian" else 1
+
+
+@dataclass(frozen=True)
+class _System:
+    """Noisy normal equations, repaired."""
+
+    gram: np.ndarray
+    gram_std: float
+    cross_std: float
+    values: np.ndarray
+    vectors: np.ndarray
+    gram_error: float
+    alpha: float | None
+
+    def solve(
+        self,
+        cross: np.ndarray,
+        std: float,
+        noise: float,
+        largest: float,
+        start: Any = 0,
+    ) -> np.ndarray:
+        """Return coefficients for cross moments, or their change from ``start``."""
+        if self.alpha is not None:
+            pull = self.vectors.T @ (cross - self.alpha * start)
+            tiny = 1e-12 * max(float(self.values[-1]), 1.0)
+            return self.vectors @ (pull / np.maximum(self.values + self.alpha, tiny))
+        w = posterior_mean(
+            self.values, self.vectors, cross, self.gram_error, std, noise, largest
+        )
+        return line_search(w, self.gram, cross, self.gram_std)
+
+
+def _system(
+    gram: np.ndarray,
+    stds: tuple[float, float],
+    target: np.ndarray | None,
+    alpha: float | None,
+) -> _System:
+    shrunk, kept = (gram, 1.0) if target is None else shrink(gram, stds[0], target)
+    values, vectors = np.linalg.eigh(shrunk)
+    error = kept * (len(gram) + 1) / 4 * stds[0] ** 2
+    return _System(gram, *stds, np.maximum(values, 0), vectors, error, alpha)
+
+
+def _release_products(
+    plan: Plan, noise: Noise, rows: Any, y: np.ndarray, bits: Any
+) -> tuple[np.ndarray, np.ndarray, tuple[float, float], np.ndarray]:
+    """Return noisy Gram matrix and cross moments, their noise, and the targets used."""
+    width, order = rows.shape[1], plan.order
+    full, ratio = joint_sensitivity(width, y.shape[1], order, plan.neighboring)
+    single = joint_sensitivity(width, y.shape[1], order, "add_remove")[0]
+    error = sum_error(plan.n_rows, width) * rows.gram_magnitude * single
+    sensitivity = full / (2 if plan.neighboring == "replace" else 1) + error
+    gram, cross, used = gram_sums(rows, y)
+    noisy, std = add_noise(noise, pack(gram, cross, ratio, order), sensitivity, bits)
+    gram, cross = unpack(noisy, width, ratio, order)
+    return gram, cross, (std if order == 2 else math.sqrt(2) * std, std / ratio), used
+
+
+def _release_residuals(
+    plan: Plan, rows: Any, used: np.ndarray, w: np.ndarray, clip: np.ndarray, bits: Any
+) -> tuple[np.ndarray, float]:
+    """Return noisy cross moments of clipped residuals, and their noise."""
+    bound = 1.0 if plan.order == 2 else math.sqrt(w.size)
+    # Scores may be rounded otherwise at another place of a block.
+    size = (1 + float(np.linalg.norm(w))) / float(np.min(clip))
+    scores = 2 * rounding(len(w) + 16) * plan.n_rows * size
+    error = (sum_error(plan.n_rows, len(w)) + scores) * rows.magnitude
+    sums = residual_sums(rows, used, w, clip)
+    return add_noise(plan.noises[2], sums, bound * (1 + error), bits)
+
+
+def _without_features(moments: Moments) -> Moments:
+    return moments._replace(mean=moments.mean[:0], variance=moments.variance[:0])
+
+
+def _moments_map(moments: Moments, unit: float, fit_intercept: bool) -> RowMap:
+    """Return the map to centred and scaled rows with a typical norm of one."""
+    variance, error = moments.variance + _FLOOR, moments.error
+    scale = 1 / np.sqrt(variance + 2 * error)
+    scale /= math.sqrt(float(np.sum(scale**2 * (variance + 0.7 * error))))
+    constant = _CONSTANT if fit_intercept else None
+    return RowMap(moments.mean * unit, scale / unit, constant, weighted=True)
+
+
+def _expected_diagonal(
+    moments: Moments, rows_map: RowMap, unit: float, gram: np.ndarray, n_rows: Any
+) -> np.ndarray:
+    """Return the diagonal of the Gram matrix that the moments suggest."""
+    total = max(float(np.trace(gram)), 0.05 * moments.count)
+    if n_rows is not None:
+        total = min(total, n_rows) if rows_map.constant is None else n_rows
+    share = (rows_map.scale * unit) ** 2 * moments.variance + 1e-9
+    share /= share.sum()
+    if rows_map.constant is None:
+        return share * total
+    if not share.size:
+        return np.array([total])
+    low, high = 0.2 * _CONSTANT**2 * total, 0.9 * total
+    last = min(max(float(gram[-1, -1]), low), high)
+    return np.append(share * (total - last), last)
+
+
+class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
+    """Linear least squares with differential privacy.
+
+    Sums over the rows get noise, and the model is computed from the noisy sums. With
+    ``scale="auto"`` there are three such releases: moments, to centre and scale the
+    features; the Gram matrix and the cross moments of the scaled rows; and the cross
+    moments of what the first solution leaves, clipped more closely.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter > 0.
+    delta : float, default=1e-6
+        Privacy parameter in [0, 1). 0 is pure differential privacy: Laplace noise in
+        place of Gaussian.
+    alpha : float, default=None
+        Regularisation > 0, intercept included, of the rows that the solver sees: for
+        ``scale=None`` the user's own, as in scikit-learn; for "auto" centred and scaled
+        rows of norm one. None adapts to the released values and their noise.
+    data_norm : float, default=1.0
+        For ``scale=None``, the bound of the L2 norm of a row; longer rows are scaled
+        back to it in training. For "auto", the unit in which the features are measured
+        first: their typical size, a guess within a factor of three or so.
+    bounds_y : pair, default=(-1, 1)
+        Public bounds of the targets; values outside are clipped. For several targets a
+        pair of numbers for all of them, or a pair of arrays.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. Without it targets are not centred either.
+    clip_predictions : bool, default=True
+        Whether predictions are clipped to ``bounds_y``.
+    scale : {"auto"} or None, default="auto"
+        Private centring and scaling before the fit, from the same budget, or none.
+    n_samples_hint : int, default=None
+        For ``neighboring="add_remove"``, a public guess of the number of rows. It
+        bounds rounding errors only; more than twice as many rows (and more than 65536)
+        are refused. None allows 2**24 rows.
+    neighboring : {"replace", "add_remove"}, default="replace"
+        Neighbour relation.
+    accountant : BudgetAccountant, default=None
+        Budget that pays for every fit.
+    random_state : None, int, Generator or RandomState, default=None
+        None for secure noise. Anything else is reproducible, and not private against
+        those who know it. Other data, folds or parameters get other noise.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Coefficients in the user's own units.
+    intercept_ : float or ndarray of shape (n_targets,)
+        Intercept.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, where X has them.
+    privacy_ : PrivacyGuarantee
+        What the fit guarantees; prints as a sentence.
+
+    Guarantee
+    ---------
+    (epsilon, delta)-DP under ``neighboring`` for everything that the fit publishes: one
+    to three sums of rows of bounded norm with Gaussian noise, or Laplace for
+    ``delta=0``, of fixed shares of the budget (docs, theory of ridge regression).
+    Rounding errors of the sums are part of their sensitivity. Assumes that all
+    parameters are chosen without the private data.
+
+    References
+    ----------
+    Wang (2018). Revisiting differentially private linear regression.
+    Dwork, Talwar, Thakurta and Zhang (2014). Analyze Gauss.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from skdp.linear_model import DPRidge
+    >>> X, y = make_regression(5000, 5, noise=20.0, random_state=0)
+    >>> model = DPRidge(epsilon=1.0, bounds_y=(-500, 500)).fit(X, y)
+    >>> model.score(X, y) > 0.8
+    True
+    >>> print(model.privacy_)  # doctest: +ELLIPSIS
+    Differentially private with epsilon = 1, delta = 1e-06, when one row is replaced...
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        alpha: float | None = None,
+        data_norm: float = 1.0,
+        bounds_y: Any = (-1, 1),
+        fit_intercept: bool = True,
+        clip_predictions: bool = True,
+        scale: str | None = "auto",
+        n_samples_hint: int | None = None,
+        neighboring: str = "replace",
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.alpha = alpha
+        self.data_norm = data_norm
+        self.bounds_y = bounds_y
+        self.fit_intercept = fit_intercept
+        self.clip_predictions = clip_predictions
+        self.scale = scale
+        self.n_samples_hint = n_samples_hint
+        self.neighboring = neighboring
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> "DPRidge":
+        """Fit the model, and pay for it.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y)
+
+    # --- Public quantities
+
+    def _check_parameters(self) -> None:
+        if self.alpha is not None:
+            check_real(self.alpha, "alpha", low=0)
+        check_real(
+            self.data_norm, "data_norm", low=1 / _LARGEST, high=_LARGEST, closed="both"
+        )
+        if self.scale is not None:
+            check_option(self.scale, "scale", ("auto",))
+        check_hint(self.n_samples_hint)
+
+    def _bounds(self, n_targets: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lower and upper bounds of the targets."""
+        try:
+            low, high = self.bounds_y
+            low, high = np.atleast_1d(low), np.atleast_1d(high)
+            low, high = (np.broadcast_to(v, n_targets).tolist() for v in (low, high))
+        except (TypeError, ValueError):
+            raise ValueError(
+                "The 'bounds_y' parameter must be a pair (low, high) of numbers, or of "
+                f"arrays with one value for each of {n_targets} target(s). "
+                f"Got {self.bounds_y!r}."
+            ) from None
+        for pair in zip(low, high, strict=True):
+            check_bounds(pair, "bounds_y")
+            check_real(max(map(abs, pair)), "bounds_y", high=_LARGEST**2)
+        return np.array(low, dtype=float), np.array(high, dtype=float)
+
+    def _noises(self) -> tuple[Noise, ...]:
+        shares = (1.0,) if self.scale is None else _SHARES
+        rows = 2 if self.neighboring == "replace" else 1
+        if self.delta == 0:
+            return tuple(Noise("laplace", f * self.epsilon / rows) for f in shares)
+        shift = gaussian_shift(self.epsilon, self.delta) / rows
+        return tuple(Noise("gaussian", math.sqrt(f) * shift) for f in shares)
+
+    def _plan(self, n_samples: int, n_features: int, n_targets: int = 1) -> Plan:
+        """Return the plan; under "add_remove" it does not depend on n_samples."""
+        self._check_budget()
+        self._check_parameters()
+        self._bounds(n_targets)
+        noises = self._noises()
+        parts = tuple(noise.event(self.neighboring) for noise in noises)
+        event = parts[0] if len(parts) == 1 else events.Composed(parts)
+        n_rows, hint = float(n_samples), self.n_samples_hint
+        if self.neighboring == "add_remove":
+            n_rows = float(_MANY_ROWS if hint is None else max(2 * hint, 2**16))
+        return Plan(noises, event, n_rows, n_features, self.neighboring)
+
+    def _plan_for(self, data: Data) -> Plan:
+        """Return the plan for validated data."""
+        plan = self._plan(*data.X.shape, n_targets=data.y.shape[1])
+        if data.X.shape[0] > plan.n_rows:
+            raise ValueError(
+                f"More than {plan.n_rows:.0f} rows under neighboring='add_remove': "
+                "give their approximate number, which must be public, as "
+                "'n_samples_hint'."
+            )
+        return plan
+
+    def privacy_cost(self, n_samples: int, n_features: int, n_targets: int = 1) -> Any:
+        """Return the event that a fit would spend, without spending it.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Shape of the data.
+        n_targets : int, default=1
+            Number of targets.
+
+        Returns
+        -------
+        Event
+            What the fit would release. ``event.epsilon(delta)`` is its price.
+        """
+        check_integer(n_samples, "n_samples", low=1)
+        check_integer(n_features, "n_features", low=1)
+        check_integer(n_targets, "n_targets", low=1)
+        return self._plan(n_samples, n_features, n_targets).event
+
+    # --- Validation and release
+
+    def _validate(self, X: Any, y: Any) -> Targets:
+        self._check_parameters()
+        X, y = validated(self, X, y, multi_output=True, y_numeric=True)
+        if sparse.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        single = y.ndim == 1
+        y = y.reshape(X.shape[0], -1).astype(np.float64)
+        self._bounds(y.shape[1])
+        return Targets(X, y, single=single)
+
+    def _release(self, plan: Plan, data: Targets, bits: Any, sampling: Any) -> None:
+        low, high = self._bounds(data.y.shape[1])
+        if self.fit_intercept:
+            middle, half = (low + high) / 2, (high - low) / 2
+        else:
+            middle, half = np.zeros_like(low), np.maximum(np.abs(low), np.abs(high))
+        y = np.clip((np.clip(data.y, low, high) - middle) / half, -1, 1)
+        X = tame(data.X, float(self.data_norm))
+        learn = self._plain if self.scale is None else self._scaled
+        coef, intercept = learn(plan, X, y, bits)
+        coef, intercept = (coef * half).T, middle + half * intercept
+        self.coef_ = coef[0] if data.single else coef
+        self.intercept_ = float(intercept[0]) if data.single else intercept
+
+    def _plain(
+        self, plan: Plan, X: Any, y: np.ndarray, bits: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """One release, of the user's rows clipped to a public norm."""
+        unit, root = float(self.data_norm), math.sqrt(y.shape[1])
+        norm = math.hypot(unit, 1.0 if self.fit_intercept else 0.0)
+        rows_map = RowMap(
+            np.zeros(plan.n_features),
+            np.full(plan.n_features, 1 / norm),
+            1 / norm if self.fit_intercept else None,
+            weighted=False,
+            limit=unit / norm,
+        )
+        gram, cross, stds, _ = _release_products(
+            plan, plan.noises[0], rows_map.rows(X), y / root, bits
+        )
+        alpha = None if self.alpha is None else self.alpha / norm**2
+        if alpha is None and self.fit_intercept and gram[-1, -1] > 10 * stds[0]:
+            w = _centered_solution(gram, cross, stds)
+        else:
+            w = _plain_solution(_system(gram, stds, None, alpha), cross)
+        return rows_map.to_user(w * root)
+
+    def _scaled(
+        self, plan: Plan, X: Any, y: np.ndarray, bits: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Three releases: moments, products of scaled rows, residuals."""
+        unit = float(self.data_norm)
+        n_rows = plan.n_rows if plan.neighboring == "replace" else None
+        moments = self._moments(plan, X, y, n_rows, bits)
+        features = plan.n_features
+        if self.fit_intercept and not moments.usable:  # noise alone: a mere constant
+            features = 0
+            X, moments = X[:, :0], _without_features(moments)
+        rows_map = _moments_map(moments, unit, self.fit_intercept)
+        spread = moments.y_variance + moments.y_error
+        width = np.minimum(
+            _TARGET_WIDTH * np.sqrt(spread), 1 + np.abs(moments.y_mean)
+        ) * math.sqrt(y.shape[1])
+        rows = rows_map.rows(X)
+        gram, cross, stds, used = _release_products(
+            plan, plan.noises[1], rows, (y - moments.y_mean) / width, bits
+        )
+        expected = _expected_diagonal(moments, rows_map, unit, gram, n_rows)
+        system = _system(gram, stds, expected, self.alpha)
+        variance = np.minimum(spread / width**2, 1.0)
+        w = _first_solution(system, cross, variance)
+        left = _left_variance(system, cross, w, variance, moments.count)
+        w = self._refined(plan, rows, used, system, w, left, bits)
+        if not moments.usable and not self.fit_intercept:
+            w = np.zeros_like(w)
+        coef, intercept = rows_map.to_user(w)
+        coef = np.vstack([coef, np.zeros((plan.n_features - features, w.shape[1]))])
+        return coef * width, intercept * width + moments.y_mean
+
+    def _moments(
+        self, plan: Plan, X: Any, y: np.ndarray, n_rows: float | None, bits: Any
+    ) -> Moments:
+        unit, order = float(self.data_norm), plan.order
+        sums = moment_sums(X, y, unit, order, n_rows is None)
+        sensitivity = 1 + sum_error(plan.n_rows, 2 * plan.n_features)
+        sums, std = add_noise(plan.noises[0], sums, sensitivity, bits)
+        centered = bool(self.fit_intercept)
+        return read_moments(sums, std, plan.n_features, order, n_rows, centered)
+
+    def _refined(
+        self,
+        plan: Plan,
+        rows: Any,
+        used: np.ndarray,
+        system: _System,
+        w: np.ndarray,
+        left: np.ndarray,
+        bits: Any,
+    ) -> np.ndarray:
+        """Add what the clipped residuals tell."""
+        root = math.sqrt(w.shape[1])
+        clip = np.minimum(_RESIDUAL_WIDTH * np.sqrt(left) * root, 1.0) + 1e-12
+        cross, std = _release_residuals(plan, rows, used, w, clip, bits)
+        steps = [
+            c * system.solve(b, std, min(v / c**2, 1.0), _PRIOR * v / c**2, start / c)
+            for b, c, v, start in zip(cross.T, clip, left, w.T, strict=True)
+        ]
+        return w + np.transpose(steps)
+
+    # --- Predictions
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Within ``bounds_y``, unless ``clip_predictions=False``.
+        """
+        check_is_fitted(self, "coef_")
+        X = validated(self, X, reset=False)
+        found = np.asarray(X @ self.coef_.T) + self.intercept_
+        if not self.clip_predictions:
+            return found
+        low, high = self._bounds(np.atleast_2d(self.coef_).shape[0])
+        return np.clip(found, *((low[0], high[0]) if found.ndim == 1 else (low, high)))
+
+    def _assumptions(self) -> tuple[str, ...]:
+        chosen = "the parameters, bounds_y among them, were chosen without the data"
+        return "every person is one row", chosen
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        # scikit-learn's check wants R2 > 0.5 on 200 rows and 10 features. Measured
+        # there, mean of 60 fits: 0.00 under "replace", 0.18 under "add_remove", and
+        # 0.00 with delta=0; the noise of epsilon=1 hides 200 rows.
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+def _plain_solution(system: _System, cross: np.ndarray) -> np.ndarray:
+    """Return coefficients for every target, shrunk against the added noise mostly."""
+    share, std = 1 / cross.shape[1], system.cross_std
+    w = [
+        system.solve(b, std, _PLAIN_NOISE * share, _PLAIN_PRIOR * share)
+        for b in cross.T
+    ]
+    return np.transpose(w)
+
+
+def _centered_solution(
+    gram: np.ndarray, cross: np.ndarray, stds: tuple[float, float]
+) -> np.ndarray:
+    """Return coefficients of centred columns, and an intercept that is not shrunk."""
+    mean, corner = gram[:-1, -1] / gram[-1, -1], gram[-1, -1]
+    inner = gram[:-1, :-1] - corner * np.outer(mean, mean)
+    system = _system(inner, stds, None, None)
+    w = _plain_solution(system, cross[:-1] - np.outer(mean, cross[-1]))
+    return np.vstack([w, cross[-1] / corner - mean @ w])
+
+
+def _first_solution(
+    system: _System, cross: np.ndarray, variance: np.ndarray
+) -> np.ndarray:
+    """Return coefficients for every target."""
+    std = system.cross_std
+    w = [
+        system.solve(b, std, v, _PRIOR * v)
+        for b, v in zip(cross.T, variance, strict=True)
+    ]
+    return np.transpose(w)
+
+
+def _left_variance(
+    system: _System,
+    cross: np.ndarray,
+    w: np.ndarray,
+    variance: np.ndarray,
+    count: float,
+) -> np.ndarray:
+    """Return estimates, rather too large than too small, of what w leaves."""
+    inner = system.vectors.T @ w
+    explained = 2 * np.sum(w * cross, axis=0) - system.values @ inner**2
+    noise = 2 * system.cross_std * np.linalg.norm(w, axis=0) / count
+    return np.minimum(np.maximum(variance - explained / count, 0) + noise, variance)
