@@ -75,6 +75,17 @@ def _promote_guarantee(app, what, name, obj, options, lines: list[str]) -> None:
             return
 
 
+_SKLEARN_LINK = re.compile(r":(?:ref|term):`([^`<]*?)\s*(?:<[^`>]*>)?`")
+
+
+def _unlink_sklearn(app, what, name, obj, options, lines: list[str]) -> None:
+    """Turn links of inherited docstrings, into scikit-learn's docs, into text."""
+    text = "\n".join(lines)
+    if ":ref:" in text or ":term:" in text:
+        lines[:] = _SKLEARN_LINK.sub(r"\1", text).split("\n")
+
+
 def setup(app) -> None:
     """Run before numpydoc, whose listener has the default priority of 500."""
+    app.connect("autodoc-process-docstring", _unlink_sklearn, priority=50)
     app.connect("autodoc-process-docstring", _promote_guarantee, priority=100)

@@ -16,6 +16,7 @@ from skdp.noise import RandomBits
 __all__ = ["GradientPlan"]
 
 _MOMENTUM = 0.9
+_STABLE = 3.75  # below 2 (1 + momentum): no data can make the steps diverge
 _PROBABILITY_STEPS = 2**53  # sampling probabilities are multiples of its inverse
 
 
@@ -135,7 +136,7 @@ class GradientPlan:
 
     def _step(self, step: int, norm: float) -> tuple[float, float]:
         """Return the step size and the momentum."""
-        size = self.step_size or 2 / self.loss.smoothness(norm)
+        size = self.step_size or _STABLE / self.loss.smoothness(norm)
         if self.batches == "disjoint" or self.noise.kind == "laplace":
             return size / math.sqrt(1 + step), 0.0
         return size, _MOMENTUM

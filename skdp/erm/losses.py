@@ -22,6 +22,7 @@ __all__ = [
     "SmoothedHinge",
     "Softmax",
     "Squared",
+    "undo_margin",
 ]
 
 
@@ -77,8 +78,15 @@ class Loss:
         return second * change
 
 
+@dataclass(frozen=True)
 class Logistic(Loss):
-    """log(1 + exp(-y f)) for y in {-1, 1}.
+    """log(1 + exp(margin - y f)) for y in {-1, 1}.
+
+    Parameters
+    ----------
+    margin : float, default=0.0
+        A positive margin keeps the pull of rows that are just right, which helps
+        against noise; ``undo_margin`` turns scores into probabilities all the same.
 
     Examples
     --------
@@ -89,11 +97,22 @@ class Logistic(Loss):
     (0.6931, array([-0.5]), array([0.25]))
     """
 
-    slope, bend, origin, theorem = 1.0, 0.25, math.log(2), "logistic"
+    margin: float = 0.0
+    slope: ClassVar[float] = 1.0
+    bend: ClassVar[float] = 0.25
+    theorem: ClassVar[str] = "logistic"
+
+    def __post_init__(self) -> None:
+        set_fields(self, margin=_check_margin(self.margin))
+
+    @property
+    def origin(self) -> float:
+        """Value at score 0."""
+        return float(np.logaddexp(0.0, self.margin))
 
     def evaluate(self, scores: np.ndarray, targets: np.ndarray) -> Evaluation:
         """Return the summed value, and both derivatives of every row."""
-        margin = scores * targets
+        margin = scores * targets - self.margin
         small = np.exp(-np.abs(margin))  # never overflows
         value = float(np.sum(np.log1p(small) - np.minimum(margin, 0)))
         odds = 1 / (1 + small)
@@ -109,15 +128,22 @@ class Softmax(Loss):
     ----------
     n_classes : int
         Number of classes, at least 2.
+    margin : float, default=0.0
+        Handicap of the true class's score.
     """
 
     n_classes: int
+    margin: float = 0.0
     slope: ClassVar[float] = math.sqrt(2)
     bend: ClassVar[float] = 0.5
     theorem: ClassVar[str] = "softmax"
 
     def __post_init__(self) -> None:
-        set_fields(self, n_classes=check_integer(self.n_classes, "n_classes", low=2))
+        set_fields(
+            self,
+            n_classes=check_integer(self.n_classes, "n_classes", low=2),
+            margin=_check_margin(self.margin),
+        )
 
     @property
     def outputs(self) -> int:
@@ -127,14 +153,16 @@ class Softmax(Loss):
     @property
     def origin(self) -> float:
         """Value at score 0."""
-        return math.log(self.n_classes)
+        return float(np.logaddexp(0.0, self.margin + math.log(self.n_classes - 1)))
 
     def evaluate(self, scores: np.ndarray, targets: np.ndarray) -> Evaluation:
         """Return the summed value, the derivatives, and the probabilities."""
         rows = np.arange(scores.shape[0])
         shifted = scores - scores.max(axis=1, keepdims=True)
+        shifted[rows, targets] -= self.margin
         chosen = shifted[rows, targets]
         probabilities = np.exp(shifted, out=shifted)
+        # At least one term is e^-margin or more: the sum does not vanish.
         total = probabilities.sum(axis=1, keepdims=True)
         value = float(np.sum(np.log(total)) - np.sum(chosen))
         probabilities /= total
@@ -146,6 +174,32 @@ class Softmax(Loss):
         """Return (diag p - p p') times a change of the scores."""
         weighted = second * change
         return weighted - second * weighted.sum(axis=1, keepdims=True)
+
+
+def _check_margin(value: float) -> float:
+    return check_real(value, "margin", low=0, high=100, closed="left")
+
+
+def undo_margin(scores: np.ndarray, margin: float) -> np.ndarray:
+    """Return log probabilities, up to a constant for each row.
+
+    With a margin a the expected loss of a row whose true probabilities are eta is
+    smallest where eta_j is proportional to x_j (e^a S - (e^a - 1) x_j), x_j =
+    exp(score_j) and S their sum. The order of the scores is kept.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows, n_classes)
+        Scores of all classes.
+    margin : float
+        Margin of the loss.
+    """
+    shares = scores - np.logaddexp.reduce(scores, axis=1)[:, None]
+    if margin == 0:
+        return shares
+    # e^a - (e^a - 1) x = 1 + (e^a - 1)(1 - x)
+    rest = -np.expm1(np.minimum(shares, 0.0))
+    return shares + np.log1p(math.expm1(margin) * rest)
 
 
 class Squared(Loss):

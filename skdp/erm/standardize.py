@@ -245,7 +245,7 @@ def _parts(fit_intercept: bool, intercept_scaling: float) -> tuple[float, float 
     """Share a norm of one between the columns and the constant."""
     if not fit_intercept:
         return 1.0, None
-    ratio = intercept_scaling / math.sqrt(3)
+    ratio = intercept_scaling / 3
     norm = 1 / math.hypot(1, ratio)
     return norm, ratio * norm
 

@@ -39,7 +39,7 @@ _COUNT_LOOK = 0.01  # and for a mere count
 _MANY_ROWS = 2**24  # a public bound of the number of rows, where none is given
 _EFFECT = 1.5  # typical size of a coefficient, in rows of norm one
 _INTERCEPT = 4.0  # and of the intercept
-_REACH, _REACH_LEVEL = 1.15, 0.002  # where rows are clipped, at which noise level
+_REACH, _REACH_LEVEL = 1.25, 0.002  # where rows are clipped, at which noise level
 _CURVATURE = 0.6  # typical second derivative of a loss, in terms of the largest
 
 
@@ -319,7 +319,9 @@ class LinearPrivate(PrivateEstimator):
         bounds = Bounds(plan.norm, rows.shape[1], n_rows)
         ridge = self._column_ridge(plan, moments, rows_map, count, bounds)
         targets = self._targets(data.y, plan)
-        method = plan.planned.method
+        # The theorems hold for any margin: it may follow what was released.
+        loss = self._with_margin(plan, count)
+        method = replace(plan.planned.method, loss=loss)
         if self.method == "gradient":
             stacked = targets[0] if len(targets) == 1 else np.stack(targets, axis=1)
             w = method.release(
@@ -387,10 +389,18 @@ class LinearPrivate(PrivateEstimator):
             self._reach(plan, count),
         )
 
+    def _noise_level(self, plan: Plan, count: float) -> float:
+        """Return the norm of the noise, in terms of the largest summed gradient."""
+        width = (plan.n_features + 1) * plan.loss.outputs * plan.problems
+        return self._noise_std(plan) * math.sqrt(width) / max(count, 1.0)
+
+    def _with_margin(self, plan: Plan, count: float) -> Loss:
+        """Return the loss of the fit; only some have a margin."""
+        return plan.loss
+
     def _reach(self, plan: Plan, count: float) -> float:
         """Return where to clip, in root-mean-square norms: lower for more noise."""
-        width = (plan.n_features + 1) * plan.loss.outputs * plan.problems
-        level = self._noise_std(plan) * math.sqrt(width) / max(count, 1.0)
+        level = self._noise_level(plan, count)
         return min(max(_REACH * (level / _REACH_LEVEL) ** -0.2, 0.7), _REACH)
 
     def _column_ridge(

@@ -1,16 +1,21 @@
 """Private logistic regression."""
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 
-from skdp.erm.losses import Logistic, Loss, Softmax
+from skdp.erm.losses import Logistic, Loss, Softmax, undo_margin
 from skdp.linear_model._classifier import LinearPrivateClassifier
 from skdp.linear_model._erm import Plan
+from skdp.validation import check_real
 
 __all__ = ["DPLogisticRegression"]
+
+_MARGIN = 1.5  # largest margin that is chosen,
+_LOW_NOISE, _HIGH_NOISE = 0.005, 0.05  # and the noise levels where it begins and ends
 
 
 class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
@@ -52,6 +57,10 @@ class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
         "clip" shortens long rows in training only, so that ``coef_`` and
         ``intercept_`` are the model. "normalize" scales every row to the same norm, in
         ``predict`` as well: better where features have heavy tails.
+    margin : float, default=None
+        The loss is log(1 + exp(margin - y f)): a margin makes the fit less sensitive to
+        noise, and ``predict_proba`` undoes it. None chooses it from the noise level
+        with private scaling, and 0 without.
     calibration : {"exact", "kst", "cms"}, default="exact"
         Noise of ``method="objective"``. "exact" is Theorem A of the docs; "kst" (delta
         > 0) and "cms" (delta = 0) are those of the literature, for comparison; they
@@ -95,6 +104,8 @@ class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
         Number of features.
     feature_names_in_ : ndarray
         Names of the features, where X has them.
+    margin_ : float
+        Margin of the loss.
     privacy_ : PrivacyGuarantee
         What the fit guarantees; prints as a sentence.
 
@@ -140,6 +151,7 @@ class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
         classes: Any = None,
         scale: str | None = "auto",
         row_norm: str = "clip",
+        margin: float | None = None,
         calibration: str = "exact",
         n_samples_hint: int | None = None,
         steps: int = 100,
@@ -162,6 +174,7 @@ class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
         self.classes = classes
         self.scale = scale
         self.row_norm = row_norm
+        self.margin = margin
         self.calibration = calibration
         self.n_samples_hint = n_samples_hint
         self.steps = steps
@@ -190,8 +203,25 @@ class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
         """
         return self._fit(X, y)
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.margin is not None:
+            check_real(self.margin, "margin", low=0, high=100, closed="left")
+
     def _loss(self, outputs: int) -> tuple[Loss, int]:
         return (Logistic(), 1) if outputs == 2 else (Softmax(outputs), 1)
+
+    def _with_margin(self, plan: Plan, count: float) -> Loss:
+        margin = self.margin
+        if margin is None:
+            margin = 0.0
+            if plan.look == "moments":
+                level = self._noise_level(plan, count) / _LOW_NOISE
+                level *= 1 if plan.loss.outputs == 1 else 2
+                rise = math.log(max(level, 1.0)) / math.log(_HIGH_NOISE / _LOW_NOISE)
+                margin = _MARGIN * min(rise, 1.0)
+        self.margin_ = float(margin)
+        return replace(plan.loss, margin=self.margin_)
 
     def _targets(self, y: np.ndarray, plan: Plan) -> list[np.ndarray]:
         return [2.0 * y - 1.0] if plan.loss.outputs == 1 else [y]
@@ -209,11 +239,7 @@ class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
         ndarray of shape (n_samples, n_classes)
             Rows sum to one; columns are in the order of ``classes_``.
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            second = expit(scores)
-            return np.column_stack([1 - second, second])
-        return softmax(scores, axis=1)
+        return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithm of the probability of every class.
@@ -230,7 +256,6 @@ class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
         """
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            return np.column_stack(
-                [-np.logaddexp(0, scores), -np.logaddexp(0, -scores)]
-            )
-        return scores - np.logaddexp.reduce(scores, axis=1)[:, None]
+            scores = np.column_stack([np.zeros_like(scores), scores])
+        shares = undo_margin(scores, self.margin_)
+        return shares - np.logaddexp.reduce(shares, axis=1)[:, None]

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -401,9 +400,6 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
     def _validate(self, X: Any, y: Any) -> Targets:
         self._check_parameters()
         X, y = validated(self, X, y, multi_output=True, y_numeric=True)
-        if sparse.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
         single = y.ndim == 1
         y = y.reshape(X.shape[0], -1).astype(np.float64)
         self._bounds(y.shape[1])

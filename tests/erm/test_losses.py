@@ -9,6 +9,7 @@ from skdp.erm import Huber, Logistic, SmoothedHinge, Softmax, Squared
 
 SCALAR = {
     "logistic": Logistic(),
+    "logistic with a margin": Logistic(1.5),
     "hinge": SmoothedHinge(0.5),
     "narrow hinge": SmoothedHinge(0.01),
     "wide hinge": SmoothedHinge(1.0),
@@ -18,6 +19,7 @@ SCALAR = {
 }
 BOUNDED = [name for name in SCALAR if name != "squared"]
 CLASSES = (2, 3, 7)
+MARGINS = pytest.mark.parametrize("margin", [0.0, 1.5])
 
 
 def draw_targets(loss, size, rng):
@@ -37,7 +39,7 @@ def values(loss, scores, targets):
 
 def formula(loss, f, y):
     if isinstance(loss, Logistic):
-        return math.log1p(math.exp(-y * f))
+        return math.log1p(math.exp(loss.margin - y * f))
     if isinstance(loss, Squared):
         return (f - y) ** 2 / 2
     if isinstance(loss, Huber):
@@ -70,13 +72,16 @@ def test_the_smoothed_hinge_lies_within_a_quarter_width_above_the_hinge(width):
     assert above.max() == pytest.approx(width / 4, rel=1e-3)
 
 
+@MARGINS
 @pytest.mark.parametrize("classes", CLASSES)
-def test_softmax_value_is_the_cross_entropy(classes):
+def test_softmax_value_is_the_cross_entropy(classes, margin):
     rng = np.random.default_rng(1)
     scores, targets = rng.normal(0, 2, (50, classes)), rng.integers(classes, size=50)
-    probabilities = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    shifted = scores.copy()
+    shifted[np.arange(50), targets] -= margin
+    probabilities = np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
     expected = -np.log(probabilities[np.arange(50), targets]).sum()
-    found = Softmax(classes).evaluate(scores, targets)
+    found = Softmax(classes, margin).evaluate(scores, targets)
     assert found.value == pytest.approx(expected, rel=1e-12)
 
 
@@ -123,9 +128,10 @@ def test_derivatives_by_finite_differences(name):
     np.testing.assert_allclose(applied, found.second * change, rtol=1e-15)
 
 
+@MARGINS
 @pytest.mark.parametrize("classes", CLASSES)
-def test_softmax_derivatives_by_finite_differences(classes):
-    loss, rng, step = Softmax(classes), np.random.default_rng(4), 1e-5
+def test_softmax_derivatives_by_finite_differences(classes, margin):
+    loss, rng, step = Softmax(classes, margin), np.random.default_rng(4), 1e-5
     scores, targets = rng.normal(0, 2, (30, classes)), rng.integers(classes, size=30)
     found = loss.evaluate(scores, targets)
     numeric = np.empty_like(scores)
@@ -183,13 +189,15 @@ def test_constants_bound_and_are_reached(name):
     assert np.max(at_zero) >= 0.95 * loss.origin
 
 
+@MARGINS
 @pytest.mark.parametrize("classes", CLASSES)
-def test_softmax_constants_bound_and_are_reached(classes):
-    rng, loss = np.random.default_rng(8), Softmax(classes)
+def test_softmax_constants_bound_and_are_reached(classes, margin):
+    rng, loss = np.random.default_rng(8), Softmax(classes, margin)
     scores = rng.normal(0, 4, (4000, classes))
     # Two classes that share all the probability have the largest curvature.
     scores[2000:, :2] = 30.0 + rng.normal(0, 0.1, (2000, 2))
     targets = rng.integers(classes, size=4000)
+    scores[np.arange(4000), targets] += margin
     found = loss.evaluate(scores, targets)
     lengths = np.linalg.norm(found.first, axis=1)
     assert 0.95 * math.sqrt(2) < lengths.max() <= loss.slope * (1 + 1e-15)

@@ -152,7 +152,9 @@ def test_hessian_and_its_product(name):
 
 def test_minimum_is_sklearns_logistic_regression():
     problem, Z = draw_problem(Logistic(), 500, 6, seed=5, linear=0.0)
-    problem = Problem(Logistic(), problem.rows, problem.targets, np.full(6, 0.5), 0 * Z[0])
+    problem = Problem(
+        Logistic(), problem.rows, problem.targets, np.full(6, 0.5), 0 * Z[0]
+    )
     model = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-12, max_iter=10_000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -187,9 +189,7 @@ def plan_target(problem, norm, linear):
     n, width = problem.rows.shape
     ridge = float(problem.ridge.min())
     size = _size_bound(problem.loss, n, ridge, linear)
-    error = gradient_error(
-        problem.loss, n, width, norm, problem.rows.magnitude, size
-    )
+    error = gradient_error(problem.loss, n, width, norm, problem.rows.magnitude, size)
     return error + 2.0**-40 * linear
 
 
@@ -252,6 +252,20 @@ def test_the_plans_target_is_reached(name, case):
         assert np.linalg.norm(w) <= size
 
 
+@pytest.mark.xfail(
+    raises=NotConvergedError,
+    reason="Newton's method zigzags between the kinks and runs out of steps",
+)
+def test_the_plans_target_is_reached_for_a_sharp_hinge_and_a_small_ridge():
+    rng, n = np.random.default_rng(2), 371
+    Z = rng.normal(size=(n, 3)) * [1, 0.05, 0.003]
+    Z /= np.maximum(1, np.linalg.norm(Z, axis=1, keepdims=True))
+    y, term = rng.choice([-1.0, 1.0], n), 20 * rng.normal(size=3)
+    rows, ridge = DenseRows(Z, 1.0), np.full(3, 2e-4)
+    problem = Problem(SmoothedHinge(1e-3), rows, y, ridge, term)
+    minimize(problem, plan_target(problem, 1.0, float(np.linalg.norm(term))))
+
+
 def test_only_an_impossible_target_is_refused():
     problem, _ = draw_problem(Logistic(), 300, 6, seed=8)
     with pytest.raises(NotConvergedError, match="nothing was released"):
@@ -264,14 +278,15 @@ def test_only_an_impossible_target_is_refused():
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("name", BOUNDED)
 def test_the_error_bound_holds(name, kind):
-    """Against extended precision, at random points and at the minimum."""
+    """Against extended precision, at random points."""
     loss, closest = BOUNDED[name], 0.0
     for seed, (n, width) in enumerate([(20, 4), (3000, 4), (2000, 60), (40, 300)]):
         rng = np.random.default_rng(seed)
         problem, _ = draw_problem(loss, n, width, seed, kind=kind, linear=0.0)
         rows = problem.rows
-        Z = rows.Z
-        if kind == "sparse":  # the transformed rows, to more digits than float64 has
+        if kind == "dense":
+            Z = rows.Z
+        else:  # the transformed rows, to more digits than float64 has
             X = rows.X.toarray().astype(np.longdouble)
             Z = rows.factor[:, None] * (X * rows.scale - rows.center)
             Z = np.column_stack([Z, np.full(n, np.longdouble(rows.intercept))])
