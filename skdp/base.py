@@ -24,7 +24,10 @@ from skdp.validation import (
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin, with_callbacks
+
+    CALLBACKS = True
 except ImportError:
+    CALLBACKS = False
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in where scikit-learn has no callbacks."""
@@ -101,7 +104,9 @@ def digest(*parts: Any) -> bytes:
 
 def warn_private(message: str) -> None:
     """Warn that something is not covered by the guarantee."""
-    warnings.warn(message, PrivacyWarning, stacklevel=4)
+    # Up to the caller of fit: warn_private, _validate, _fit, perhaps a decorator, fit.
+    level = 6 if CALLBACKS else 5
+    warnings.warn(message, PrivacyWarning, stacklevel=level)
 
 
 class PrivateEstimator(CallbackSupportMixin):
@@ -147,11 +152,15 @@ class PrivateEstimator(CallbackSupportMixin):
             context = digest(type(self).__name__, shown, plan.event, *data.arrays())
         bits = RandomBits(self.random_state, context)
         sampling = RandomBits(self.random_state, b"samples" + context)
-        self._callback_begin(plan)
-        if self.accountant is not None:
-            label = type(self).__name__
-            self.accountant.spend(plan.event, label, seeded=bits.seeded)
-        self._release(plan, data, bits, sampling)
+        try:
+            self._callback_begin(plan)
+            if self.accountant is not None:
+                label = type(self).__name__
+                self.accountant.spend(plan.event, label, seeded=bits.seeded)
+            self._release(plan, data, bits, sampling)
+            self._callback_end()
+        finally:
+            self.__dict__.pop("_progress_context", None)
         self.privacy_ = PrivacyGuarantee(
             float(self.epsilon),
             float(self.delta),
@@ -160,7 +169,6 @@ class PrivateEstimator(CallbackSupportMixin):
             self._assumptions(),
             bits.seeded,
         )
-        self._callback_end()
         return self
 
     # --- Progress, without data

@@ -16,7 +16,8 @@ from skdp.noise import RandomBits
 __all__ = ["GradientPlan"]
 
 _MOMENTUM = 0.9
-_STABLE = 3.75  # below 2 (1 + momentum): no data can make the steps diverge
+_CALM = 0.1  # step size times squared noise
+_STABLE = 3.0  # below 2 (1 + momentum), with room for an error in the count
 _PROBABILITY_STEPS = 2**53  # sampling probabilities are multiples of its inverse
 
 
@@ -101,6 +102,8 @@ class GradientPlan:
             self.batches, 1 / self.steps
         )
         expected = max(count * share, 1.0)
+        std = self.noise.std(self.clip, math.prod(shape))
+        fluctuation = math.prod(shape) * (std / expected) ** 2
         w, speed, mean, used = np.zeros(shape), np.zeros(shape), np.zeros(shape), 0
         parts = self._parts(rows.shape[0], sampling_bits)
         # The ridge enters each column's step, so that a large one cannot overshoot.
@@ -110,7 +113,7 @@ class GradientPlan:
             total = self._clipped_sum(rows, targets, w, chosen)
             sensitivity = self.clip + 2 * self._error(rows, bounds, w)
             total = self.noise.add(total, sensitivity, bits) / expected
-            size, momentum = self._step(step, bounds.norm)
+            size, momentum = self._step(step, bounds.norm, fluctuation)
             gradient = (total + pull * w) / (1 + size * pull)
             speed = momentum * speed + gradient
             w = w - size * speed
@@ -129,16 +132,26 @@ class GradientPlan:
         size = float(np.linalg.norm(w))
         score = rounding(bounds.width + 4) * rows.magnitude * size
         terms = min(bounds.n_rows, BLOCK) + bounds.n_rows / 256 + 4
-        summing = (2.0**-48 + rounding(terms)) * rows.magnitude / bounds.norm
+        summing = rounding(terms) * rows.magnitude / bounds.norm
+        slope = min(self.loss.slope, 2.0**40) * bounds.norm
         return bounds.n_rows * (
-            bounds.norm * self.loss.bend * score + summing * self.clip
+            bounds.norm * self.loss.bend * score
+            + 2.0**-48 * max(self.clip, slope)
+            + summing * self.clip
         )
 
-    def _step(self, step: int, norm: float) -> tuple[float, float]:
-        """Return the step size and the momentum."""
-        size = self.step_size or _STABLE / self.loss.smoothness(norm)
+    def _step(self, step: int, norm: float, fluctuation: float) -> tuple[float, float]:
+        """Return the step size and the momentum.
+
+        ``fluctuation`` is the expected squared noise on a mean gradient. Steps that
+        follow it too closely would carry the scores away, to where the loss is flat.
+        """
+        size = self.step_size
+        if size is None:
+            calm = _CALM / max(fluctuation, 1e-12)
+            size = min(_STABLE / self.loss.smoothness(norm), calm)
         if self.batches == "disjoint" or self.noise.kind == "laplace":
-            return size / math.sqrt(1 + step), 0.0
+            return size / (2 * math.sqrt(1 + step)), 0.0
         return size, _MOMENTUM
 
     def _parts(self, n_rows: int, bits: RandomBits) -> np.ndarray | None:

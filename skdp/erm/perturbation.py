@@ -7,7 +7,7 @@ the standard deviation of the noise. Under "replace" two such steps make one cha
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,21 @@ def _size_bound(loss: Loss, n_rows: float, ridge: float, linear: float) -> float
     return 1 + pull + math.sqrt(pull**2 + 2 * n_rows * loss.origin / ridge)
 
 
+def _check_certificate(error: float, ridge: float) -> None:
+    """Refuse what float64 cannot certify; all of it is public.
+
+    Within 2 error / ridge < 1 of the minimum, |w| stays below the bound with which the
+    error was computed: the circle closes.
+    """
+    if not 2 * error < ridge:
+        raise ValueError(
+            "The 'C' parameter is too large for so many rows and columns: float64 "
+            f"cannot certify the minimum. Got a regularisation of {ridge:.3g}, where "
+            f"more than {2 * error:.3g} is needed. Use a smaller C, or give "
+            "'n_samples_hint' under neighboring='add_remove'."
+        )
+
+
 @dataclass(frozen=True)
 class OutputPlan:
     """Noise on the minimiser (Chaudhuri, Monteleoni and Sarwate 2011).
@@ -134,10 +149,15 @@ class OutputPlan:
         error = gradient_error(
             self.loss, bounds.n_rows, bounds.width, bounds.norm, magnitude, size
         )
+        _check_certificate(error, self.ridge)
         # Twice 2 error for two data sets; half of it already suffices for one row of
         # two, under "replace".
         slope = self.loss.lipschitz(bounds.norm) + 4 * error
         return math.sqrt(self.problems) * slope / self.ridge, error
+
+    def error(self, bounds: Bounds, magnitude: float) -> float:
+        """Return the solver's target, or refuse what cannot be certified."""
+        return self.sensitivity(bounds, magnitude)[1]
 
     def std(self, bounds: Bounds, magnitude: float) -> float:
         """Return the standard deviation of the noise on a coefficient."""
@@ -197,7 +217,23 @@ class ObjectivePlan:
     noise: Noise
     sliver: Noise
     event: Event
-    problems: int = field(default=1)
+    problems: int = 1
+
+    def error(self, bounds: Bounds, magnitude: float) -> float:
+        """Return a bound of the gradient's rounding errors, and the solver's target."""
+        size = bounds.width * self.loss.outputs
+        std = self.noise.std(self.loss.lipschitz(bounds.norm), size)
+        # Exceeded with a probability below 1e-26 (Gaussian), e^-100 (Laplace): far
+        # below the slack of the event, and of no use to anyone.
+        gaussian = self.noise.kind == "gaussian"
+        linear = std * (math.sqrt(size) + 11 if gaussian else size + 200)
+        length = _size_bound(self.loss, bounds.n_rows, self.ridge, linear)
+        error = gradient_error(
+            self.loss, bounds.n_rows, bounds.width, bounds.norm, magnitude, length
+        )
+        error += 2.0**-40 * linear  # the grid of the linear term, and its products
+        _check_certificate(error, self.ridge)
+        return error
 
     def release(
         self,
@@ -210,16 +246,7 @@ class ObjectivePlan:
         """Return noisy coefficients, one column for each of the targets."""
         shape = _shape(rows, self.loss)
         slope = self.loss.lipschitz(bounds.norm)
-        std = self.noise.std(slope, int(np.prod(shape)))
-        # Exceeded with a probability below 1e-26 (Gaussian), e^-100 (Laplace): far
-        # below the slack of the event, and of no use to anyone.
-        p = math.prod(shape)
-        linear = std * (math.sqrt(p) + 11 if self.noise.kind == "gaussian" else p + 200)
-        size = _size_bound(self.loss, bounds.n_rows, self.ridge, linear)
-        error = gradient_error(
-            self.loss, bounds.n_rows, bounds.width, bounds.norm, rows.magnitude, size
-        )
-        error += 2.0**-40 * linear  # the grid of the linear term, and its products
+        error = self.error(bounds, rows.magnitude)
         found = []
         for y in targets:
             term = self.noise.add(np.zeros(shape), slope, bits)

@@ -14,6 +14,8 @@ from skdp.exceptions import UnsupportedEventError
 
 __all__ = ["Budget", "Planned", "plan_gradient", "plan_objective", "plan_output"]
 
+_MOST = 20.0  # curvature/ridge by default: some regularisation at any epsilon
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -53,8 +55,18 @@ class Planned(NamedTuple):
 
 
 def _compose(*parts: Event | None) -> Event:
-    known = [part for part in parts if part is not None]
-    return known[0] if len(known) == 1 else events.Composed(tuple(known))
+    """Compose in one level: Gaussian parts then have an exact price together."""
+    flat, counts = [], []
+    for part in parts:
+        if isinstance(part, events.Composed):
+            flat.extend(part.events)
+            counts.extend(part.counts)
+        elif part is not None:
+            flat.append(part)
+            counts.append(1)
+    if counts == [1]:
+        return flat[0]
+    return events.Composed(tuple(flat), tuple(counts))
 
 
 def _joint(method: Any, look: Noise | None, neighboring: str) -> Planned:
@@ -90,12 +102,12 @@ def curvature_limits(loss: Loss, budget: Budget) -> tuple[float, float]:
     if budget.delta == 0:  # the theorem for Laplace noise is about its own share
         epsilon *= 1 - budget.look - SLIVER
     if loss.theorem == "logistic":
-        return 0.9 * epsilon, 0.95 * epsilon
+        return min(0.9 * epsilon, _MOST), 0.95 * epsilon
     if loss.theorem == "softmax":
-        return 0.1 * epsilon, 0.45 * epsilon
+        return min(0.1 * epsilon, _MOST), 0.45 * epsilon
     return (
         math.expm1(min(0.1 * budget.epsilon, 3.0)),
-        math.expm1(min(0.9 * budget.epsilon, 100.0)),
+        math.expm1(min(0.9 * budget.epsilon, 3.5)),
     )
 
 
@@ -122,10 +134,12 @@ def plan_objective(
         )
     curvature = unit_curvature(loss, norm) / ridge
     if budget.delta == 0:
-        return _pure_objective(loss, norm, budget, ridge, calibration)
+        return _pure_objective(loss, norm, budget, ridge, calibration, problems)
     if calibration == "cms":
         raise ValueError("calibration='cms' is pure: it needs delta=0.")
     if calibration == "kst":
+        if problems > 1 or budget.look:
+            raise ValueError("calibration='kst' is for two classes, without a look.")
         return _kst_objective(loss, norm, budget, ridge)
     if problems > 1:
         return _many_objectives(loss, budget, ridge, curvature, problems)
@@ -170,7 +184,12 @@ def _with_gaussians(
 
 
 def _pure_objective(
-    loss: Loss, norm: float, budget: Budget, ridge: float, calibration: str
+    loss: Loss,
+    norm: float,
+    budget: Budget,
+    ridge: float,
+    calibration: str,
+    problems: int,
 ) -> Planned:
     if loss.theorem != "logistic":
         raise ValueError(
@@ -180,7 +199,14 @@ def _pure_objective(
         )
     if calibration == "kst":
         raise ValueError("calibration='kst' needs delta > 0.")
+    if problems > 1:
+        raise ValueError("method='objective' with delta=0 is for two classes only.")
     rest = (1 - budget.look - SLIVER) * budget.epsilon
+    if calibration == "exact" and norm**2 / ridge > rest / budget.rows * (1 + 1e-12):
+        raise ValueError(
+            "The 'C' parameter must be at most "
+            f"{rest / budget.rows / norm**2:.6g} for method='objective' with delta=0."
+        )
     spent = rest
     if calibration == "cms":
         rest -= 2 * math.log1p(norm**2 / (4 * ridge))

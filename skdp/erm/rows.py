@@ -75,7 +75,7 @@ class Rows(Protocol):
         """Return the weighted second-moment matrix of the block."""
 
     def norms(self, part: slice) -> np.ndarray:
-        """Return (bounds of) the norms of the block's rows."""
+        """Return the norms of the block's rows."""
 
 
 class DenseRows:
@@ -138,6 +138,8 @@ class SparseRows:
         Bound of the norms of the transformed rows.
     largest : float
         Bound of ``factor``.
+    lengths : ndarray of shape (n_rows,), default=None
+        Norms of the transformed rows, or a little above; None for ``norm``.
     """
 
     def __init__(
@@ -149,13 +151,14 @@ class SparseRows:
         intercept: float | None,
         norm: float,
         largest: float,
+        lengths: np.ndarray | None = None,
     ) -> None:
         self.X, self.factor, self.scale, self.center = X, factor, scale, center
         self.intercept = intercept
         self.shape = (X.shape[0], X.shape[1] + (intercept is not None))
         # |factor (x * scale)| <= norm + factor |center|, and the centre comes on top.
         self.magnitude = norm + 2 * largest * float(np.linalg.norm(center))
-        self._norm = norm
+        self._lengths = np.full(X.shape[0], norm) if lengths is None else lengths
         self._blocks = {}
         for part in self.parts():
             self._blocks[part.start] = _view(X, part)
@@ -200,8 +203,8 @@ class SparseRows:
         return total
 
     def norms(self, part: slice) -> np.ndarray:
-        """Return bounds of the norms of the block's rows."""
-        return np.full(part.stop - part.start, self._norm)
+        """Return the norms of the block's rows."""
+        return self._lengths[part]
 
 
 def _view(X: Any, part: slice) -> Any:

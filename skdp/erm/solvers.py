@@ -7,7 +7,7 @@ what L-BFGS leaves over is finished by Newton steps with conjugate gradients.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from skdp.erm.rows import BLOCK, Rows, rounding
 __all__ = ["NotConvergedError", "Problem", "minimize"]
 
 _FEW = 400  # columns for which a Hessian matrix is worth its time
-_MAX_STEPS = 500
+_MAX_STEPS = 100
 _ROUGH = 1e-4  # of the first gradient: where Newton steps take over from L-BFGS
 
 
@@ -132,13 +132,16 @@ def _newton(
     w: np.ndarray,
     target: float,
     direction: Callable[[Gradient, float], np.ndarray],
-) -> np.ndarray:
-    """Take damped Newton steps until the gradient norm is at most ``target``."""
+) -> tuple[np.ndarray, bool]:
+    """Take damped Newton steps until the gradient norm is at most ``target``.
+
+    Return the last point, and whether it is good enough.
+    """
     here = problem.gradient(w)
     norm = np.linalg.norm(here.vector)
     for _ in range(_MAX_STEPS):
         if norm <= target:
-            return w
+            return w, True
         step = direction(here, norm)
         descent = float(np.sum(step * here.vector))
         size = 1.0
@@ -154,13 +157,30 @@ def _newton(
                 break
             size /= 2
         w, here, norm = trial, there, trial_norm
-    raise NotConvergedError(
-        "The solver did not reach the accuracy that the guarantee assumes; nothing "
-        "was released. Please report it, with the parameters of the estimator."
-    )
+    return w, bool(norm <= target)
 
 
-def _cholesky_direction(problem: Problem) -> Callable[[Gradient, float], np.ndarray]:
+def _continuation(problem: Problem, target: float, directions: Callable) -> np.ndarray:
+    """Follow the minimum from a large ridge down to the problem's own.
+
+    Where losses have kinks in their slope, Newton steps from afar may go to and fro
+    between them.
+    """
+    w = np.zeros_like(problem.linear)
+    for doublings in range(24, -1, -1):
+        easier = replace(problem, ridge=problem.ridge * 2.0**doublings)
+        w, reached = _newton(easier, w, target, directions(easier, target))
+    if not reached:
+        raise NotConvergedError(
+            "The solver did not reach the accuracy that the guarantee assumes; nothing "
+            "was released. Please report it, with the parameters of the estimator."
+        )
+    return w
+
+
+def _cholesky_direction(
+    problem: Problem, target: float
+) -> Callable[[Gradient, float], np.ndarray]:
     def direction(here: Gradient, norm: float) -> np.ndarray:
         factor = linalg.cho_factor(problem.hessian(here.second), lower=True)
         return linalg.cho_solve(factor, here.vector)
@@ -242,7 +262,9 @@ def minimize(problem: Problem, target: float) -> np.ndarray:
         The target is below what float64 can reach.
     """
     w = np.zeros_like(problem.linear)
-    if problem.linear.ndim == 1 and w.size <= _FEW:
-        return _newton(problem, w, target, _cholesky_direction(problem))
-    w = _lbfgs(problem, w, target)
-    return _newton(problem, w, target, _conjugate_direction(problem, target))
+    few = problem.linear.ndim == 1 and w.size <= _FEW
+    directions = _cholesky_direction if few else _conjugate_direction
+    if not few:
+        w = _lbfgs(problem, w, target)
+    w, reached = _newton(problem, w, target, directions(problem, target))
+    return w if reached else _continuation(problem, target, directions)

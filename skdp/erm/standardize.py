@@ -29,10 +29,12 @@ __all__ = [
 ]
 
 _COUNT = 0.2  # a row's contribution to the count
-_HUGE = 1e100  # in units: beyond, squares of squares would overflow
+_HUGE = 1e70  # in units: beyond, sums of squares of squares would overflow
+_BINARY = 0.25  # 0/1 columns are divided by their variance to this power
 _FLOOR = 1e-4  # smallest variance, in squared units
 _DOUBT = 2.0  # standard errors below which a mean counts as noise
 _NUMERIC = 2.25  # standard errors above 0 at which a column counts as numeric
+_STRETCH = 1e6  # largest factor by which a row is stretched
 _SAFE = 1 + 1e-9  # above the rounding errors of norms
 
 
@@ -63,7 +65,7 @@ def _contributions(X: Any, unit: float) -> tuple[Any, Any, Any]:
 
 
 def _values(x: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    u = np.clip(x / unit, -_HUGE, _HUGE)
+    u = np.clip(x, -_HUGE * unit, _HUGE * unit) / unit
     return u, u * (1 / unit - u), ((x != 0) & (x != 1)).astype(np.float64)
 
 
@@ -118,7 +120,8 @@ def read_moments(sums: np.ndarray, std: float, unit: float) -> Moments:
     count = max(float(sums[-1]), std) / _COUNT
     mean = np.clip(first / weight, -_HUGE, _HUGE)
     # Shrunk where it may be noise (James and Stein): a wrong centre wastes norm.
-    mean *= 1 - np.minimum(1, (_DOUBT * error / np.maximum(np.abs(mean), 1e-300)) ** 2)
+    least = _DOUBT * error
+    mean *= 1 - (least / np.maximum(np.abs(mean), least)) ** 2
     square = mean / unit - second / weight
     binary = numeric < _NUMERIC * std
     share = np.clip(mean * unit, 0, 1)
@@ -128,7 +131,7 @@ def read_moments(sums: np.ndarray, std: float, unit: float) -> Moments:
         unit**2 * np.maximum(variance, 0),
         error,
         count,
-        max(float(sums[-1]), 0.0) / _COUNT + 60 * std,
+        max(float(sums[-1]), 0.0) / _COUNT + 60 * std + 1,
         binary,
     )
 
@@ -167,10 +170,10 @@ class RowMap:
         return math.hypot(self.norm, self.intercept or 0.0) * _SAFE
 
     def _factors(self, norms: np.ndarray) -> np.ndarray:
-        tiny = np.finfo(float).tiny
-        if self.normalize:
-            return np.where(norms > 0, self.norm / np.maximum(norms, tiny), 0.0)
-        return self.norm / np.maximum(norms, self.radius)
+        # Normalising must not stretch a tiny row without limit: its norm may have
+        # been lost in an underflow.
+        shortest = self.radius / _STRETCH if self.normalize else self.radius
+        return self.norm / np.maximum(norms, shortest)
 
     def rows(self, X: Any) -> Rows:
         """Return bounded rows for training."""
@@ -200,13 +203,16 @@ class RowMap:
             np.clip(X.data, -limit, limit, out=X.data)
         center = self.scale * self.center
         norms = self._sparse_norms(X, center)
-        largest = self.norm / self.radius
         factors = self._factors(norms)
-        if self.normalize:  # a tiny row must not be stretched without limit
-            largest *= 1e6
-            factors = np.minimum(factors, largest)
         return SparseRows(
-            X, factors, self.scale, center, self.intercept, self.bound, largest
+            X,
+            factors,
+            self.scale,
+            center,
+            self.intercept,
+            self.bound,
+            self.norm / self.radius * (_STRETCH if self.normalize else 1.0),
+            np.hypot(factors * norms, self.intercept or 0.0),
         )
 
     def _sparse_norms(self, X: Any, center: np.ndarray) -> np.ndarray:
@@ -283,7 +289,9 @@ def moments_map(
     Rows are clipped at ``reach`` root-mean-square norms.
     """
     spread = moments.variance + (_FLOOR + moments.error) * unit**2
-    scale = np.where(moments.binary, 1.0, 1 / np.sqrt(spread))
+    # Full standardising would make noise of rare indicators.
+    mild = (spread / unit**2) ** -_BINARY
+    scale = np.where(moments.binary, mild, 1 / np.sqrt(spread))
     typical = _typical_variances(moments, unit)
     radius = reach * math.sqrt(float(np.sum(scale**2 * typical)))
     norm, intercept = _parts(fit_intercept, intercept_scaling)

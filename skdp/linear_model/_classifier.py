@@ -18,9 +18,10 @@ def _check_classes(classes: Any) -> np.ndarray:
     """Return the public labels, sorted."""
     try:
         labels = np.unique(np.asarray(classes))
-    except TypeError:
-        labels = np.empty(0)
-    if labels.size < 2 or np.ndim(classes) != 1 or labels.size != len(classes):
+        plain = np.ndim(classes) == 1 and labels.size == len(classes)
+    except (TypeError, ValueError):
+        plain = False
+    if not plain or labels.size < 2:
         raise ValueError(
             "The 'classes' parameter must be None or at least two different labels. "
             f"Got {classes!r}."

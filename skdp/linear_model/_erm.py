@@ -89,13 +89,31 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
             **options,
         )
     except ValueError as error:
-        if "could not convert" in str(error):  # the message quotes the value
-            raise ValueError(
-                "The data could not be converted to float: it holds text. Encode "
-                "categories with public categories first."
-            ) from None
-        raise
+        raise ValueError(_without_values(str(error))) from None
     return (_canonical(found[0]), *found[1:]) if isinstance(found, tuple) else found
+
+
+def _without_values(message: str) -> str:
+    """Return a message of scikit-learn or numpy without the data that it quotes."""
+    if "could not convert" in message:
+        return (
+            "The data could not be converted to float: it holds text. Encode "
+            "categories with public categories first."
+        )
+    if "Complex data not supported" in message:
+        return "Complex data not supported."
+    start, quoted, _ = message.partition("array=")
+    if quoted:
+        return f"{start.rstrip()} Reshape your data: one row for each sample."
+    return message
+
+
+def as_floats(y: np.ndarray) -> np.ndarray:
+    """Return targets as float64; errors do not quote them."""
+    try:
+        return y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("The targets 'y' must be numbers.") from None
 
 
 def _canonical(X: Any) -> Any:
@@ -104,6 +122,12 @@ def _canonical(X: Any) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def _down(value: float) -> str:
+    """Return a number with six digits, rounded down."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 5)
+    return f"{math.floor(value / unit * (1 - 1e-9)) * unit:.6g}"
 
 
 class LinearPrivate(PrivateEstimator):
@@ -117,8 +141,9 @@ class LinearPrivate(PrivateEstimator):
 
     def _check_parameters(self) -> None:
         check_option(self.method, "method", ("objective", "output", "gradient"))
-        check_real(self.data_norm, "data_norm", low=0)
-        check_real(self.intercept_scaling, "intercept_scaling", low=0)
+        for name in ("data_norm", "intercept_scaling"):
+            value = getattr(self, name)
+            check_real(value, name, low=1e-50, high=1e50, closed="both")
         if self.C is not None:
             check_real(self.C, "C", low=0)
         check_option(self.row_norm, "row_norm", ("clip", "normalize"))
@@ -194,6 +219,10 @@ class LinearPrivate(PrivateEstimator):
                 "give their approximate number, which must be public, as "
                 "'n_samples_hint'."
             )
+        if self.method != "gradient":
+            width = n_features + bool(self.fit_intercept)
+            bounds = Bounds(plan.norm, width, plan.n_rows)
+            plan.planned.method.error(bounds, plan.norm)
         return plan
 
     def _public_rows(self, n_samples: int) -> float:
@@ -252,8 +281,9 @@ class LinearPrivate(PrivateEstimator):
             default, largest = budget.epsilon / 2, math.inf
         if self.C is not None:
             if self.method == "objective" and self.C * curvature > largest * (1 + 1e-9):
+                most = _down(largest / curvature)
                 raise ValueError(
-                    f"The 'C' parameter must be at most {largest / curvature:.6g} for "
+                    f"The 'C' parameter must be at most {most} for "
                     "method='objective' with this epsilon, data_norm and neighboring: "
                     "the proof needs that much regularisation. "
                     f"Got {self.C!r}."

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
 from skdp.erm.losses import Huber, Loss
-from skdp.linear_model._erm import Data, LinearPrivate, Plan, validated
+from skdp.linear_model._erm import Data, LinearPrivate, Plan, as_floats, validated
 from skdp.validation import check_bounds, check_real
 
 __all__ = ["DPHuberRegressor"]
@@ -155,7 +155,7 @@ accountant, random_state, verbose
     def _validate(self, X: Any, y: Any) -> Data:
         self._check_parameters()
         X, y = validated(self, X, y, y_numeric=True)
-        y = column_or_1d(y, warn=True).astype(np.float64)
+        y = as_floats(column_or_1d(y, warn=True))
         low, high = check_bounds(self.bounds_y, "bounds_y")
         middle, half = self._middle()
         return Data(X, np.clip((np.clip(y, low, high) - middle) / half, -1.0, 1.0))

@@ -69,7 +69,6 @@ def test_a_row_contributes_a_norm_of_at_most_one(kind, order, unit):
         assert 0.999 < norm <= 1 + 1e-12
 
 
-@pytest.mark.xfail(reason="overflow warnings that depend on private values")
 @pytest.mark.parametrize(
     ("kind", "size"), [("dense", 1e300), ("sparse", 1e300), ("sparse", 1.1e67)]
 )
@@ -124,7 +123,7 @@ def test_a_look_without_noise_finds_the_weighted_moments(order):
     np.testing.assert_allclose(found.variance, variance, rtol=1e-6)
     np.testing.assert_array_equal(found.binary, [False, False, True, True])
     assert found.count == pytest.approx(len(X), rel=1e-9)
-    assert len(X) <= found.count_bound <= len(X) + 1
+    assert len(X) <= found.count_bound <= len(X) + 1 + 1e-6
 
 
 def test_moments_of_pure_noise_are_finite_and_harmless():
@@ -223,9 +222,6 @@ def test_mapped_rows_never_exceed_the_bound(kind, normalize, intercept):
         assert reached >= 0.99 * math.hypot(rows_map.norm, intercept or 0)
 
 
-@pytest.mark.xfail(
-    reason="norms below 1e-154 underflow, and normalising then exceeds the bound"
-)
 @pytest.mark.parametrize(
     "row", [[2.7e-162] + [0.0] * 100, [2.3e-162] + [1.5e-162] * 100]
 )
@@ -235,7 +231,6 @@ def test_normalised_tiny_rows_never_exceed_the_bound(row):
     assert exact_largest(rows) <= Fraction(rows_map.bound) ** 2
 
 
-@pytest.mark.xfail(reason="norm / tiny overflows with a warning that tells of the row")
 @KINDS
 def test_a_zero_row_does_not_warn(kind):
     plain_map(2, 37.0, None, True).rows(as_kind(np.zeros((1, 2)), kind))
@@ -328,7 +323,9 @@ def test_a_map_of_moments_shares_a_norm_of_one(fit_intercept, scaling):
         assert ratio == pytest.approx(scaling / 3, rel=1e-12)
     else:
         assert rows_map.intercept is None
-    # 0/1 columns keep their scale, numeric ones get a standard deviation near one.
-    np.testing.assert_array_equal(rows_map.scale[2:], 1)
+    # 0/1 columns are stretched a little, numeric ones to a deviation near one.
+    stretched = moments.variance[2:] + (1e-4 + moments.error) * unit**2
+    mild = (stretched / unit**2) ** -0.25
+    np.testing.assert_allclose(rows_map.scale[2:], mild, rtol=1e-12)
     spread = (X[:, :2] * rows_map.scale[:2]).std(axis=0)
     np.testing.assert_allclose(spread, 1, rtol=0.25)
