@@ -30,7 +30,6 @@ __all__ = [
 
 _COUNT = 0.2  # a row's contribution to the count
 _HUGE = 1e70  # in units: beyond, sums of squares of squares would overflow
-_BINARY = 0.25  # 0/1 columns are divided by their variance to this power
 _FLOOR = 1e-4  # smallest variance, in squared units
 _DOUBT = 2.0  # standard errors below which a mean counts as noise
 _NUMERIC = 2.25  # standard errors above 0 at which a column counts as numeric
@@ -283,14 +282,15 @@ def moments_map(
     intercept_scaling: float,
     normalize: bool,
     reach: float = 1.0,
+    power: float = 0.25,
 ) -> RowMap:
     """Return the map that centres and scales by released moments.
 
-    Rows are clipped at ``reach`` root-mean-square norms.
+    Rows are clipped at ``reach`` root-mean-square norms. Columns of 0 and 1 are divided
+    by their variance to the ``power``, others by their standard deviation.
     """
     spread = moments.variance + (_FLOOR + moments.error) * unit**2
-    # Full standardising would make noise of rare indicators.
-    mild = (spread / unit**2) ** -_BINARY
+    mild = (spread / unit**2) ** -power
     scale = np.where(moments.binary, mild, 1 / np.sqrt(spread))
     typical = _typical_variances(moments, unit)
     radius = reach * math.sqrt(float(np.sum(scale**2 * typical)))

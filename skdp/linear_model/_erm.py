@@ -417,7 +417,15 @@ class LinearPrivate(PrivateEstimator):
             float(self.intercept_scaling),
             normalize,
             self._reach(plan, count),
+            self._power(plan, count),
         )
+
+    def _power(self, plan: Plan, count: float) -> float:
+        """Return how far 0/1 columns are standardised: rare ones are mostly noise."""
+        if self.row_norm == "normalize":
+            return 0.0
+        level = self._noise_level(plan, count)
+        return 0.25 + 0.15 * min(max(math.log2(0.0012 / max(level, 1e-12)), 0.0), 1.0)
 
     def _noise_level(self, plan: Plan, count: float) -> float:
         """Return the norm of the noise, in terms of the largest summed gradient."""
