@@ -102,6 +102,15 @@ def digest(*parts: Any) -> bytes:
     return state.digest()
 
 
+def _shown(value: Any) -> str:
+    """Return a parameter as text, in full: numpy's own repr leaves numbers out."""
+    if hasattr(value, "tolist"):
+        return repr(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return repr([_shown(item) for item in value])
+    return repr(value)
+
+
 def warn_private(message: str) -> None:
     """Warn that something is not covered by the guarantee."""
     # Up to the caller of fit: warn_private, _validate, _fit, perhaps a decorator, fit.
@@ -145,7 +154,7 @@ class PrivateEstimator(CallbackSupportMixin):
         if self.random_state is not None:
             # One seed, but other noise for other data, folds, classes or parameters.
             shown = sorted(
-                (name, repr(value))
+                (name, _shown(value))
                 for name, value in self.get_params(deep=False).items()
                 if name not in ("accountant", "random_state")
             )

@@ -21,6 +21,20 @@ _STABLE = 3.0  # below 2 (1 + momentum), with room for an error in the count
 _PROBABILITY_STEPS = 2**53  # sampling probabilities are multiples of its inverse
 
 
+def _taken(
+    rows: Rows, targets: np.ndarray, chosen: np.ndarray | None
+) -> tuple[Rows, np.ndarray]:
+    """Return the chosen rows by themselves.
+
+    The others must not take part even by their place: where they change, a sum without
+    them stays the same to the last bit.
+    """
+    if chosen is None:
+        return rows, targets
+    index = np.flatnonzero(chosen)
+    return rows.take(index), targets[index]
+
+
 @dataclass(frozen=True)
 class GradientPlan:
     """Gradient descent on clipped gradients with noise at every step.
@@ -110,7 +124,7 @@ class GradientPlan:
         pull = (ridge if len(shape) == 1 else ridge[:, None]) / max(count, 1.0)
         for step in range(self.steps):
             chosen = self._chosen(step, parts, rows.shape[0], sampling_bits)
-            total = self._clipped_sum(rows, targets, w, chosen)
+            total = self._clipped_sum(*_taken(rows, targets, chosen), w)
             sensitivity = self.clip + 2 * self._error(rows, bounds, w)
             total = self.noise.add(total, sensitivity, bits) / expected
             size, momentum = self._step(step, bounds.norm, fluctuation)
@@ -132,12 +146,13 @@ class GradientPlan:
         size = float(np.linalg.norm(w))
         score = rounding(bounds.width + 4) * rows.magnitude * size
         terms = min(bounds.n_rows, BLOCK) + bounds.n_rows / 256 + 4
-        summing = rounding(terms) * rows.magnitude / bounds.norm
-        slope = min(self.loss.slope, 2.0**40) * bounds.norm
+        slope = min(self.loss.slope, 2.0**40)
+        # Sparse rows add and subtract their centre, whose weight is not clipped.
+        largest = self.clip + slope * max(rows.magnitude - bounds.norm, 0.0)
         return bounds.n_rows * (
             bounds.norm * self.loss.bend * score
-            + 2.0**-48 * max(self.clip, slope)
-            + summing * self.clip
+            + 2.0**-48 * max(self.clip, slope * bounds.norm)
+            + rounding(terms) * largest
         )
 
     def _step(self, step: int, norm: float, fluctuation: float) -> tuple[float, float]:
@@ -172,12 +187,10 @@ class GradientPlan:
         return draws < int(self.sampling_rate * _PROBABILITY_STEPS)
 
     def _clipped_sum(
-        self, rows: Rows, targets: np.ndarray, w: np.ndarray, chosen: np.ndarray | None
+        self, rows: Rows, targets: np.ndarray, w: np.ndarray
     ) -> np.ndarray:
         total = np.zeros(w.shape)
         for part in rows.parts():
-            if chosen is not None and not chosen[part].any():
-                continue
             found = self.loss.evaluate(rows.scores(part, w), targets[part])
             weights = found.first
             length = np.abs(weights)
@@ -185,8 +198,6 @@ class GradientPlan:
                 length = np.sqrt(np.einsum("ij,ij->i", weights, weights))
             length = length * rows.norms(part)
             factor = self.clip / np.maximum(length, self.clip)
-            if chosen is not None:
-                factor = factor * chosen[part]
             weights = weights * (factor if weights.ndim == 1 else factor[:, None])
             total += rows.gather(part, weights)
         return total

@@ -44,14 +44,16 @@ def row_norms(X: Any) -> np.ndarray:
             squares = np.ravel(block.multiply(block).sum(axis=1))
         else:
             block = np.asarray(X[part], dtype=np.float64)
-            squares = np.einsum("ij,ij->i", block, block)
-            if np.all((squares > 1e-200) & (squares < 1e200)):
-                norms[part] = np.sqrt(squares)
-                continue
-            largest = np.max(np.abs(block), axis=1, initial=0.0)
-            safe = np.where(largest > 0, largest, 1.0)
-            block = block / safe[:, None]
-            squares = np.einsum("ij,ij->i", block, block)
+            with np.errstate(over="ignore", under="ignore"):
+                squares = np.einsum("ij,ij->i", block, block)
+            norms[part] = np.sqrt(squares)
+            hard = ~((squares > 1e-200) & (squares < 1e200))  # row by row
+            if hard.any():
+                largest = np.max(np.abs(block[hard]), axis=1, initial=0.0)
+                safe = np.where(largest > 0, largest, 1.0)
+                scaled = block[hard] / safe[:, None]
+                norms[part][hard] = safe * np.linalg.norm(scaled, axis=1)
+            continue
         norms[part] = safe * np.sqrt(squares)
     return norms
 
@@ -73,6 +75,9 @@ class Rows(Protocol):
 
     def gram(self, part: slice, weights: np.ndarray) -> np.ndarray:
         """Return the weighted second-moment matrix of the block."""
+
+    def take(self, index: np.ndarray) -> "Rows":
+        """Return some of the rows."""
 
     def norms(self, part: slice) -> np.ndarray:
         """Return the norms of the block's rows."""
@@ -115,6 +120,10 @@ class DenseRows:
         root = block * np.sqrt(weights)[:, None]
         return root.T @ root
 
+    def take(self, index: np.ndarray) -> "DenseRows":
+        """Return some of the rows."""
+        return DenseRows(self.Z[index], self.magnitude)
+
     def norms(self, part: slice) -> np.ndarray:
         """Return the norms of the block's rows."""
         block = self.Z[part]
@@ -154,6 +163,7 @@ class SparseRows:
         lengths: np.ndarray | None = None,
     ) -> None:
         self.X, self.factor, self.scale, self.center = X, factor, scale, center
+        self._bounds = norm, largest
         self.intercept = intercept
         self.shape = (X.shape[0], X.shape[1] + (intercept is not None))
         # |factor (x * scale)| <= norm + factor |center|, and the centre comes on top.
@@ -201,6 +211,18 @@ class SparseRows:
         total[-1, :-1] = total[:-1, -1] = self.intercept * edge
         total[-1, -1] = self.intercept**2 * weights.sum()
         return total
+
+    def take(self, index: np.ndarray) -> "SparseRows":
+        """Return some of the rows."""
+        return SparseRows(
+            self.X[index],
+            self.factor[index],
+            self.scale,
+            self.center,
+            self.intercept,
+            *self._bounds,
+            self._lengths[index],
+        )
 
     def norms(self, part: slice) -> np.ndarray:
         """Return the norms of the block's rows."""

@@ -186,9 +186,10 @@ class RowMap:
             with np.errstate(over="ignore"):
                 inner *= self.scale
                 norms = np.sqrt(np.einsum("ij,ij->i", inner, inner))
-            if not np.all(np.isfinite(norms)):
-                np.clip(inner, -_HUGE, _HUGE, out=inner)
-                norms = row_norms(inner)
+            large = ~np.isfinite(norms)
+            if large.any():  # these rows alone: a row must not change another one
+                inner[large] = np.clip(inner[large], -_HUGE, _HUGE)
+                norms[large] = row_norms(inner[large])
             inner *= self._factors(norms)[:, None]
         if self.intercept is not None:
             Z[:, width] = self.intercept

@@ -37,8 +37,8 @@ class LinearPrivateClassifier(ClassifierMixin, LinearPrivate):
         public = None if self.classes is None else _check_classes(self.classes)
         X, y = validated(self, X, y)
         y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
         if public is None:
+            check_classification_targets(y)
             public = np.unique(y)
             if public.size < 2:
                 raise ValueError(

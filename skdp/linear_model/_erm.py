@@ -377,7 +377,8 @@ class LinearPrivate(PrivateEstimator):
             known = float(self.n_samples_hint)
         if plan.look is None:
             return None, known, plan.n_rows
-        error = 2 * rounding(BLOCK + plan.n_rows / 256) * plan.n_rows
+        terms = BLOCK + plan.n_rows / 256 + plan.n_features
+        error = 2 * rounding(terms) * plan.n_rows
         if plan.look == "count":
             found = noise.add(np.array([float(n_samples)]), 1.0, bits)
             return None, max(float(found[0]), 1.0), plan.n_rows
@@ -506,4 +507,7 @@ class LinearPrivate(PrivateEstimator):
             found.append(f"data_norm={self.data_norm:g} was chosen without the data")
         else:
             found.append("the parameters were chosen without the data")
+        if self.neighboring == "add_remove":
+            most = self._public_rows(0)
+            found.append(f"there are at most {most:,.0f} rows")
         return tuple(found)

@@ -25,8 +25,9 @@ class DPHuberRegressor(RegressorMixin, LinearPrivate, BaseEstimator):
     bounds_y : pair of float, default=(-1, 1)
         Public bounds of the target; values outside are clipped.
     transition : float, default=0.2
-        Error at which the loss becomes linear, in half widths of ``bounds_y``. A
-        smaller one bounds the gradient, and with it the noise, more tightly.
+        Error at which the loss becomes linear, at least 0.001, in half widths of
+        ``bounds_y``. A smaller one bounds the gradient, and with it the noise, more
+        tightly.
     clip_predictions : bool, default=True
         Whether predictions are clipped to ``bounds_y``.
     method, data_norm, C, fit_intercept, intercept_scaling, scale, row_norm, \
@@ -140,7 +141,7 @@ accountant, random_state, verbose
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_bounds(self.bounds_y, "bounds_y")
-        check_real(self.transition, "transition", low=0)
+        check_real(self.transition, "transition", low=1e-3, closed="left")
 
     def _middle(self) -> tuple[float, float]:
         """Return the middle and the half width of the targets.

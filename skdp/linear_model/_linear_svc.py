@@ -27,7 +27,7 @@ class DPLinearSVC(LinearPrivateClassifier, BaseEstimator):
     delta : float, default=1e-6
         Privacy parameter in [0, 1). 0 needs ``method="output"`` or "gradient".
     hinge_width : float, default=0.5
-        Half width of the rounded corner, in (0, 1]. A wider one needs less
+        Half width of the rounded corner, in [0.001, 1]. A wider one needs less
         regularisation for ``method="objective"``.
     method, data_norm, C, fit_intercept, intercept_scaling, classes, scale, row_norm, \
 n_samples_hint, steps, batches, sampling_rate, clip, step_size, neighboring, \
@@ -138,7 +138,8 @@ accountant, random_state, verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_real(self.hinge_width, "hinge_width", low=0, high=1, closed="right")
+        # A sharper corner would need a solver for kinks.
+        check_real(self.hinge_width, "hinge_width", low=1e-3, high=1, closed="both")
 
     def _loss(self, outputs: int) -> tuple[Loss, int]:
         return SmoothedHinge(self.hinge_width), 1 if outputs == 2 else outputs

@@ -8,7 +8,7 @@ from scipy import sparse, stats
 
 from skdp import events
 from skdp.erm import Huber, Logistic, SmoothedHinge, Softmax, Squared
-from skdp.erm.descent import GradientPlan
+from skdp.erm.descent import GradientPlan, _taken
 from skdp.erm.perturbation import Bounds, Noise
 from skdp.erm.rows import BLOCK, DenseRows
 from skdp.erm.solvers import Problem, minimize
@@ -68,11 +68,11 @@ def test_the_sum_is_that_of_clipped_gradients(name, clip):
     lengths = np.linalg.norm(each, axis=1, keepdims=True)
     clipped = each * (clip / np.maximum(lengths, clip))
     expected = np.sum(clipped, axis=0)
-    found = plan(loss, clip)._clipped_sum(DenseRows(Z, 1.0), y, w, None)
+    found = plan(loss, clip)._clipped_sum(DenseRows(Z, 1.0), y, w)
     np.testing.assert_allclose(found.ravel(), expected, atol=1e-12)
     chosen = np.arange(200) % 3 == 0
     part = np.sum(clipped[chosen], axis=0)
-    found = plan(loss, clip)._clipped_sum(DenseRows(Z, 1.0), y, w, chosen)
+    found = plan(loss, clip)._clipped_sum(*_taken(DenseRows(Z, 1.0), y, chosen), w)
     np.testing.assert_allclose(found.ravel(), part, atol=1e-12)
 
 
@@ -91,7 +91,7 @@ def test_one_row_moves_the_sum_by_at_most_the_clip(name, kind):
         for n in (99, 100):
             data = sparse.csr_matrix(X[:n]) if kind == "sparse" else X[:n]
             rows = rows_map.rows(data)
-            sums.append(plan(loss, clip)._clipped_sum(rows, y[:n], w, None))
+            sums.append(plan(loss, clip)._clipped_sum(rows, y[:n], w))
         moves.append(np.linalg.norm(sums[1] - sums[0]))
         X = np.roll(X, 1, axis=0)
         y = np.roll(y, 1)
@@ -102,8 +102,8 @@ def test_several_problems_are_clipped_together():
     Z, _ = draw(Logistic(), 50, 3, seed=5)
     y = np.random.default_rng(5).choice([-1.0, 1.0], (50, 4))
     w = np.random.default_rng(6).normal(size=(3, 4))
-    first = plan(Logistic(), 0.1)._clipped_sum(DenseRows(Z, 1.0), y, w, None)
-    rest = plan(Logistic(), 0.1)._clipped_sum(DenseRows(Z[1:], 1.0), y[1:], w, None)
+    first = plan(Logistic(), 0.1)._clipped_sum(DenseRows(Z, 1.0), y, w)
+    rest = plan(Logistic(), 0.1)._clipped_sum(DenseRows(Z[1:], 1.0), y[1:], w)
     assert np.linalg.norm(first - rest) == pytest.approx(0.1, rel=1e-9)
 
 
@@ -284,5 +284,5 @@ def test_pure_events(neighboring):
 def test_rows_of_several_blocks_are_all_used():
     n = BLOCK + 100
     Z, y = np.ones((n, 1)), np.ones(n)
-    found = plan(Logistic(), 0.25)._clipped_sum(DenseRows(Z, 1.0), y, np.zeros(1), None)
+    found = plan(Logistic(), 0.25)._clipped_sum(DenseRows(Z, 1.0), y, np.zeros(1))
     assert found[0] == pytest.approx(-0.25 * n, rel=1e-12)

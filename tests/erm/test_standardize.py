@@ -329,3 +329,29 @@ def test_a_map_of_moments_shares_a_norm_of_one(fit_intercept, scaling):
     np.testing.assert_allclose(rows_map.scale[2:], mild, rtol=1e-12)
     spread = (X[:, :2] * rows_map.scale[:2]).std(axis=0)
     np.testing.assert_allclose(spread, 1, rtol=0.25)
+
+
+def explicit(rows):
+    """Return the mapped rows as an array."""
+    parts = [rows.scores(part, np.eye(rows.shape[1])) for part in rows.parts()]
+    return np.vstack(parts)
+
+
+@KINDS
+@NORMALIZE
+@pytest.mark.parametrize("strange", [1e-300, 1e-80, 1e80, 1e160, 1e200, 1e300])
+def test_a_row_does_not_change_how_others_are_mapped(kind, normalize, strange):
+    """One row with an overflow must not send its whole block down another path."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(40, 3)) * 10.0 ** rng.uniform(-150, 150, size=(40, 1))
+    X[5] = [1e100, 1e80, 0.0]
+    other = np.vstack([X[:20], [[strange, 0.0, -strange]], X[20:]])
+    keep = np.arange(41) != 20
+    center, scale = rng.normal(size=3), rng.uniform(0.5, 2, size=3)
+    for rows_map in (
+        plain_map(3, 1.0, 0.5, normalize),
+        RowMap(center, scale, 2.0, 0.9, 0.3, normalize),
+    ):
+        alone = explicit(rows_map.rows(as_kind(X, kind)))
+        joined = explicit(rows_map.rows(as_kind(other, kind)))[keep]
+        np.testing.assert_array_equal(alone, joined)
