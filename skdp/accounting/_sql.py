@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from skdp.accounting.ledger import Budget, Spend
+from skdp.accounting.ledger import Budget, Snapshot, Spend
 from skdp.exceptions import LedgerError
 
 SCHEMA_VERSION = 1
@@ -248,14 +248,21 @@ class SqlLedger(ABC):
         ).fetchone()
         return None if row is None else row[0]
 
-    def read(self, path: str) -> tuple[str | None, str | None]:
-        """Return the rules and the accounts of a path."""
+    def read(self, *paths: str) -> Snapshot:
+        """Return the rules and the accounts of paths, all as of one moment."""
+        marks = ", ".join("?" for _ in paths)
         with self.errors():
-            connection = self.connection()
-            rules = self.run(
-                connection, "SELECT rules FROM skdp_budget WHERE name = ?", self.name
-            ).fetchone()
-            return (rules[0] if rules else None), self.accounts(connection, path)
+            # One statement, so that no other process spends between its parts.
+            rows = self.run(
+                self.connection(),
+                "SELECT b.rules, a.path, a.accounts FROM skdp_budget b LEFT JOIN "
+                f"skdp_account a ON a.budget = b.name AND a.path IN ({marks}) "
+                "WHERE b.name = ?",
+                *paths,
+                self.name,
+            ).fetchall()
+        found = {row[1]: row[2] for row in rows if row[1] is not None}
+        return Snapshot(rows[0][0] if rows else None, found)
 
     def spends(self) -> list[Spend]:
         """Return all lines, oldest first."""

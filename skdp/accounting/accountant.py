@@ -1,7 +1,7 @@
 """One budget that cannot be overdrawn, wherever its handle goes."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -276,7 +276,7 @@ class BudgetAccountant:
         """Return whether the budget could pay for a release, without spending."""
         event = self._check_event(event, epsilon, delta)
         try:
-            self._charge(_Reader(self._ledger), event)
+            self._charge(self._ledger.read(*_line(self._path)), event)
         except BudgetExceededError:
             return False
         return True
@@ -339,10 +339,11 @@ class BudgetAccountant:
 
         On a child of ``parallel``, what the child spent.
         """
-        rules, accounts = self._ledger.read(self._path)
-        if rules is None or accounts is None:
+        now = self._ledger.read(self._path)
+        accounts = now.accounts(self._path)
+        if now.rules is None or accounts is None:
             return Reading(0.0, 0.0, "nothing spent")
-        return _parse_rules(rules).reading(Accounts.from_json(accounts))
+        return _parse_rules(now.rules).reading(Accounts.from_json(accounts))
 
     def remaining(self, k: int = 1) -> Remaining:
         """Return the largest equal (epsilon, delta) of k more releases.
@@ -351,12 +352,12 @@ class BudgetAccountant:
         a child of ``parallel`` it is what is left of the whole budget.
         """
         k = check_integer(k, "k", low=1)
-        rules, accounts = self._ledger.read("")
-        if rules is None:
+        now = self._ledger.read("")
+        if now.rules is None:
             return Remaining(self.epsilon / k, self.delta / k)
-        parsed = _parse_rules(rules)
-        spent = _read_accounts(accounts, parsed)
-        return remaining(parsed, spent, k, self.neighboring)
+        rules = _parse_rules(now.rules)
+        spent = _read_accounts(now.accounts(""), rules)
+        return remaining(rules, spent, k, self.neighboring)
 
     @property
     def spends(self) -> list[SpendRecord]:
@@ -436,16 +437,14 @@ class BudgetAccountant:
         return as_html(self)
 
 
-class _Reader:
-    """What `_charge` needs of a transaction, for a look without a change."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self.rules = ledger.read("")[0]
-
-    def accounts(self, path: str) -> str | None:
-        # Before the rules are fixed there are no accounts, whatever others do now.
-        return None if self.rules is None else self._ledger.read(path)[1]
+def _line(path: str) -> Iterator[str]:
+    """Yield a path, its group, the path above it and so on, up to the budget."""
+    while path:
+        group, _, _ = path.rpartition(".")
+        yield path
+        yield group
+        path, _, _ = group.rpartition("/")
+    yield path
 
 
 def _restore(

@@ -57,6 +57,18 @@ class Spend:
     path: str = ""
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """The rules and some accounts at one moment: no spend is half in it."""
+
+    rules: str | None
+    found: dict[str, str]
+
+    def accounts(self, path: str) -> str | None:
+        """Return the accounts of a path that was asked for, None before its spends."""
+        return self.found.get(path)
+
+
 class Transaction(Protocol):
     """What can be done while nobody else changes the budget."""
 
@@ -86,8 +98,8 @@ class Ledger(Protocol):
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin a change."""
 
-    def read(self, path: str) -> tuple[str | None, str | None]:
-        """Return the rules and the accounts of a path, without a change."""
+    def read(self, *paths: str) -> Snapshot:
+        """Return the rules and the accounts of paths, all as of one moment."""
 
     def spends(self) -> list[Spend]:
         """Return all lines, oldest first."""
@@ -157,11 +169,13 @@ class MemoryLedger:
             yield change
             change.apply()
 
-    def read(self, path: str) -> tuple[str | None, str | None]:
-        """Return the rules and the accounts of a path."""
+    def read(self, *paths: str) -> Snapshot:
+        """Return the rules and the accounts of paths, all as of one moment."""
         self._check_process()
         with self._lock:
-            return self._state.rules, self._state.accounts.get(path)
+            stored = self._state.accounts
+            found = {path: stored[path] for path in paths if path in stored}
+            return Snapshot(self._state.rules, found)
 
     def spends(self) -> list[Spend]:
         """Return all lines, oldest first."""

@@ -160,6 +160,28 @@ def test_threads_spend_on_their_own_parts():
     assert len(accountant.spends) == 800
 
 
+@pytest.mark.parametrize("where", ["memory", "sqlite_place", "postgresql_place"])
+def test_a_check_sees_one_moment(where, request):
+    """Another part that spends while a check reads does not falsify its answer."""
+    place = {} if where == "memory" else request.getfixturevalue(where)
+    accountant = BudgetAccountant(1.0, 0.0, **place)
+    one, other = accountant.parallel(2)
+    one.spend(epsilon=0.5)
+    read = accountant._ledger.read
+
+    def read_and_be_overtaken(*paths):
+        answer = read(*paths)
+        other.spend(epsilon=0.25)
+        return answer
+
+    accountant._ledger.read = read_and_be_overtaken
+    try:
+        assert one.check(epsilon=0.5)
+    finally:
+        accountant._ledger.read = read
+    assert not one.check(epsilon=0.75)
+
+
 def test_a_child_comes_back_from_a_pickle():
     accountant = BudgetAccountant(1.0)
     child, other = accountant.parallel(2)

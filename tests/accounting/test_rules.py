@@ -243,13 +243,13 @@ def test_the_rules_never_change_after_the_first_release(first):
     with pytest.raises(BudgetExceededError):
         accountant.spend(Pure(2.0))  # refused: nothing is fixed by it
     accountant.spend(first)
-    fixed = accountant._ledger.read("")[0]
+    fixed = accountant._ledger.read("").rules
     assert fixed == choose_rules(1.0, 1e-6, "adaptive", first).to_json()
     for event in [Gaussian(50.0), Pure(0.05), Laplace(30.0), Approximate(0.01, 1e-9)]:
         for _ in range(5):
             if accountant.check(event):
                 accountant.spend(event)
-            assert accountant._ledger.read("")[0] == fixed
+            assert accountant._ledger.read("").rules == fixed
 
 
 # --- Tightness
