@@ -26,7 +26,7 @@ def rounding(terms: float) -> float:
 
 def slices(n_rows: int, width: int) -> Iterator[slice]:
     """Yield slices of at most ``BLOCK`` rows that fit the cache."""
-    step = int(min(BLOCK, max(256, _ENTRIES // max(width, 1))))
+    step = int(min(BLOCK, max(256, 2 * width, _ENTRIES // max(width, 1))))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 

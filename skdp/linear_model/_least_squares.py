@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 _HUGE = 1e20  # in units of at most 1e50: the fourth power is still a float
+_OVERFLOW = 1e250  # a squared norm, or a sum of fourth powers, that is too large
 _TARGET = 0.2  # the targets' share of a row's squared norm in the moments
 _SAFE = 1 + 1e-9  # above the rounding errors of norms
 _CENTER_SPREAD = 0.03  # expected squared distance of the targets' mean from the middle
@@ -75,17 +76,27 @@ def sum_error(n_rows: float, width: int) -> float:
 
 
 def tame(X: Any, unit: float) -> Any:
-    """Return X with values of at most 1e20 units: a copy only where some are larger."""
-    values = X.data if sparse.issparse(X) else X.ravel(order="K")
+    """Return sparse X with values of at most 1e20 units, a copy where some are larger.
+
+    Dense rows are tamed block by block, where their sums overflow.
+    """
     limit = _HUGE * unit
-    with np.errstate(over="ignore"):
-        if np.dot(values, values) <= limit**2:  # the cheapest test
-            return X
-    if max(values.max(initial=0), -values.min(initial=0)) <= limit:
+    if not sparse.issparse(X) or np.max(np.abs(X.data), initial=0) <= limit:
         return X
     X = X.astype(np.float64)
-    values = X.data if sparse.issparse(X) else X
-    np.clip(values, -limit, limit, out=values)
+    np.clip(X.data, -limit, limit, out=X.data)
+    return X
+
+
+def _tamed(X: np.ndarray, sizes: np.ndarray, unit: float) -> np.ndarray:
+    """Return dense rows, those with too large a size clipped to 1e20 units.
+
+    A row is clipped for its own size only: it must not change another one.
+    """
+    large = ~(sizes <= _OVERFLOW)
+    if large.any():
+        X = X.copy()
+        X[large] = np.clip(X[large], -_HUGE * unit, _HUGE * unit)
     return X
 
 
@@ -122,28 +133,43 @@ def _shares(order: int, targets: int, counted: bool) -> tuple[float, float]:
     return math.sqrt(1 - _TARGET), math.sqrt(_TARGET / (1.25 * targets + counted))
 
 
-def _part_moments(X: Any, unit: float, order: int, out: np.ndarray) -> np.ndarray:
-    """Return the sums of (u, u^2, 1), u = x / unit, of rows scaled to norm one."""
+def _powers(X: Any, unit: float, order: int, out: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Return x^2, and the norm of (u, u^2, 1), u = x / unit, of every row.
+
+    For order 2 the norm is squared.
+    """
     ones = np.ones(X.shape[1])
     if sparse.issparse(X):
         squares = X.multiply(X)
-        fourth = squares.multiply(squares) @ ones if order == 2 else abs(X) @ ones
+        other = squares.multiply(squares) @ ones if order == 2 else abs(X) @ ones
     else:
         squares = np.multiply(X, X, out=out[: X.size].reshape(X.shape))
         if order == 2:
-            fourth = np.einsum("ij,ij->i", squares, squares)
+            other = np.einsum("ij,ij->i", squares, squares)
         else:
-            fourth = np.abs(X) @ ones
-    size = 1 + (squares @ ones) / unit**2 + fourth / unit ** (4 if order == 2 else 1)
+            other = np.abs(X) @ ones
+    power = 4 if order == 2 else 1
+    return squares, 1 + (squares @ ones) / unit**2 + other / unit**power
+
+
+def _part_moments(X: Any, unit: float, order: int, out: np.ndarray) -> np.ndarray:
+    """Return the sums of (u, u^2, 1), u = x / unit, of rows scaled to norm one."""
+    with np.errstate(over="ignore"):
+        squares, size = _powers(X, unit, order, out)
+    if not np.max(size) <= _OVERFLOW:
+        X = _tamed(X, size, unit)
+        squares, size = _powers(X, unit, order, out)
     weights = 1 / ((size if order == 1 else np.sqrt(size)) * _SAFE)
     first, second = X.T @ weights / unit, squares.T @ weights / unit**2
     return np.concatenate([first, second, [weights.sum()]])
 
 
 def moment_sums(
-    X: Any, y: np.ndarray, unit: float, order: int, counted: bool
-) -> np.ndarray:
-    """Return the sums of the first release; a row adds a vector of norm at most one.
+    X: Any, y: np.ndarray, unit: float, order: int, counted: bool, thin: int = 1
+) -> tuple[np.ndarray, int]:
+    """Return the sums of the first release, and the number of rows in them.
+
+    A row adds a vector of norm at most one, wherever it stands.
 
     Parameters
     ----------
@@ -157,20 +183,24 @@ def moment_sums(
         The norm.
     counted : bool
         Whether a count comes last.
+    thin : int, default=1
+        Only the first of so many parts of every block of rows is used.
     """
     n_rows, width = X.shape
     share, y_share = _shares(order, y.shape[1], counted)
     inner, outer = np.zeros(2 * width + 1), np.zeros(2 * y.shape[1])
-    out = np.empty(0)
+    out, used = np.empty(0), 0
     for part in slices(n_rows, 8 if sparse.issparse(X) else width):
+        size = -(-(part.stop - part.start) // thin)
+        part, used = slice(part.start, part.start + size), used + size
         block = X[part].astype(np.float64, copy=False)
         if out.size == 0 and not sparse.issparse(X):
             out = np.empty(block.size)
         inner += _part_moments(block, unit, order, out)
-        ones = np.ones(part.stop - part.start)
+        ones = np.ones(size)
         outer += np.append(ones @ y[part], ones @ (y[part] ** 2 - 0.5))
-    count = [y_share * n_rows] if counted else []
-    return np.concatenate([share * inner, y_share / _SAFE * outer, count])
+    count = [y_share * used] if counted else []
+    return np.concatenate([share * inner, y_share / _SAFE * outer, count]), used
 
 
 def read_moments(
@@ -253,9 +283,9 @@ class RowMap:
             return 1 / (np.maximum(norms, self.floor) * _SAFE)
         return self.limit / np.maximum(np.sqrt(squares) * _SAFE, self.limit)
 
-    def rows(self, X: Any) -> "MappedRows":
-        """Return the mapped rows."""
-        return MappedRows(self, X)
+    def rows(self, X: Any, unit: float) -> "MappedRows":
+        """Return the mapped rows; ``unit`` says which values are huge."""
+        return MappedRows(self, X, unit)
 
     def to_user(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients and intercept for the user's rows."""
@@ -273,6 +303,8 @@ class MappedRows:
         The map.
     X : ndarray or CSR matrix
         The user's rows.
+    unit : float
+        Their unit.
 
     Attributes
     ----------
@@ -280,15 +312,23 @@ class MappedRows:
         Bound of the terms that ``gather`` and ``scores`` add up, for a norm of one.
     gram_magnitude : float
         The same for ``products``.
+    scales : ndarray of shape (width,) or None
+        What the columns of ``products`` are still to be multiplied with.
     """
 
-    def __init__(self, mapped: RowMap, X: Any) -> None:
+    def __init__(self, mapped: RowMap, X: Any, unit: float) -> None:
         self.map, self.X, self.magnitude = mapped, X, mapped.magnitude
         self.shape = X.shape[0], X.shape[1] + (mapped.constant is not None)
         self.sparse = sparse.issparse(X)
         self.gram_magnitude = self.magnitude**2 if self.sparse else 1.0
+        self.scales = None
+        if not self.sparse:
+            constant = [] if mapped.constant is None else [mapped.constant]
+            self.scales = np.append(mapped.scale, constant)
         self.factors = np.ones(X.shape[0])
-        self._buffers = np.empty((2, 0))
+        self._unit = unit
+        self._tamed: dict[int, np.ndarray] = {}
+        self._buffers, self._centers = np.empty((2, 0)), np.empty(0)
 
     def parts(self) -> Any:
         """Yield slices of rows."""
@@ -298,35 +338,64 @@ class MappedRows:
         """Return what targets are multiplied with; known after ``products``."""
         return self.factors[part, None] if self.map.weighted else 1.0
 
-    def products(self, part: slice, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return Gram matrix, cross moments and used targets of some rows."""
-        return (self._sparse if self.sparse else self._dense)(part, y)
+    def products(
+        self, part: slice, y: np.ndarray, gram: np.ndarray, cross: np.ndarray
+    ) -> np.ndarray:
+        """Add to Gram matrix and cross moments, not scaled; return the targets used."""
+        return (self._sparse if self.sparse else self._dense)(part, y, gram, cross)
 
-    def _dense(self, part: slice, y: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _dense(
+        self, part: slice, y: np.ndarray, gram: np.ndarray, cross: np.ndarray
+    ) -> np.ndarray:
         mapped = self.map
         X = self.X[part].astype(np.float64, copy=False)
         if self._buffers.shape[1] < X.size:
             self._buffers = np.empty((2, X.size))
-        first, second = (b[: X.size].reshape(X.shape) for b in self._buffers)
-        if mapped.weighted:
-            X = np.subtract(X, mapped.center, out=first)
-        factors = mapped.factors(np.multiply(X, X, out=second) @ mapped.scale**2)
-        self.factors[part] = factors
+        with np.errstate(over="ignore"):
+            Z, squares = self._squares(X)
+        if not np.max(squares) <= _OVERFLOW:
+            X = self._tamed[part.start] = _tamed(X, squares, self._unit)
+            Z, squares = self._squares(X)
+        factors = self.factors[part] = mapped.factors(squares)
+        X = Z
         if mapped.weighted or factors.min(initial=1) < 1:
-            X = np.multiply(X, factors[:, None], out=first)
+            X = np.multiply(X, factors[:, None], out=self._buffer(0, X.shape))
         used = clip_rows(self.weights(part) * y)
-        gram = (X.T @ X) * np.outer(mapped.scale, mapped.scale)
-        cross = (X.T @ used) * mapped.scale[:, None]
-        if mapped.constant is None:
-            return gram, cross, used
-        ones = factors if mapped.weighted else np.ones(len(factors))
-        whole = np.empty((len(gram) + 1,) * 2)
-        whole[:-1, :-1] = gram
-        whole[-1, :-1] = whole[:-1, -1] = mapped.constant * mapped.scale * (X.T @ ones)
-        whole[-1, -1] = mapped.constant**2 * (ones @ ones)
-        return whole, np.vstack([cross, mapped.constant * (ones @ used)]), used
+        width = X.shape[1]
+        gram[:width, :width] += X.T @ X
+        cross[:width] += X.T @ used
+        if mapped.constant is not None:
+            ones = factors if mapped.weighted else np.ones(len(factors))
+            edge = X.T @ ones
+            gram[width, :width] += edge
+            gram[:width, width] += edge
+            gram[width, width] += ones @ ones
+            cross[width] += ones @ used
+        return used
 
-    def _sparse(self, part: slice, y: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _buffer(self, number: int, shape: tuple[int, int]) -> np.ndarray:
+        return self._buffers[number, : shape[0] * shape[1]].reshape(shape)
+
+    def _squares(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the centred rows, not scaled, and their squared norms, scaled."""
+        if self.map.weighted:
+            X = self._centered(X)
+        squares = np.multiply(X, X, out=self._buffer(1, X.shape))
+        return X, squares @ self.map.scale**2
+
+    def _centered(self, X: np.ndarray) -> np.ndarray:
+        """Return X - center; as one long vector where possible, which is faster."""
+        out = self._buffer(0, X.shape)
+        if not X.flags.c_contiguous:
+            return np.subtract(X, self.map.center, out=out)
+        if self._centers.size < X.size:
+            self._centers = np.tile(self.map.center, len(X))
+        np.subtract(X.ravel(), self._centers[: X.size], out=out.ravel())
+        return out
+
+    def _sparse(
+        self, part: slice, y: np.ndarray, gram: np.ndarray, cross: np.ndarray
+    ) -> np.ndarray:
         mapped, X = self.map, self.X[part].astype(np.float64)
         shift, scale = mapped.shift, mapped.scale
         squares = X.multiply(X) @ scale**2 + float(shift @ shift)
@@ -340,13 +409,18 @@ class MappedRows:
         if mapped.weighted:
             inner, outer = outer**2, inner
         rows = SparseRows(X, outer, scale, shift, mapped.constant, 1.0, 1.0)
-        gram = rows.gram(slice(0, len(factors)), inner)
-        return gram, self.gather(part, used), used
+        gram += rows.gram(slice(0, len(factors)), inner)
+        cross += self.gather(part, used)
+        return used
+
+    def _block(self, part: slice) -> Any:
+        """Return some of the user's rows, huge ones tamed; after ``products``."""
+        return self._tamed.get(part.start, self.X[part])
 
     def gather(self, part: slice, values: np.ndarray) -> np.ndarray:
         """Return the sum of rows times values."""
         used = self.factors[part, None] * values
-        total = np.asarray(self.X[part].T @ used) * self.map.scale[:, None]
+        total = np.asarray(self._block(part).T @ used) * self.map.scale[:, None]
         total -= np.outer(self.map.shift, used.sum(axis=0))
         if self.map.constant is None:
             return total
@@ -356,7 +430,7 @@ class MappedRows:
     def scores(self, part: slice, w: np.ndarray) -> np.ndarray:
         """Return rows times w."""
         width, constant = self.X.shape[1], self.map.constant
-        scores = np.asarray(self.X[part] @ (w[:width] * self.map.scale[:, None]))
+        scores = np.asarray(self._block(part) @ (w[:width] * self.map.scale[:, None]))
         scores -= self.map.shift @ w[:width]
         if not self.map.weighted:
             scores *= self.factors[part, None]
@@ -373,10 +447,11 @@ def gram_sums(rows: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     width, used = rows.shape[1], np.empty_like(y)
     gram, cross = np.zeros((width, width)), np.zeros((width, y.shape[1]))
     for part in rows.parts():
-        parts = rows.products(part, y[part])
-        gram += parts[0]
-        cross += parts[1]
-        used[part] = parts[2]
+        used[part] = rows.products(part, y[part], gram, cross)
+    if rows.scales is not None:
+        gram *= rows.scales[:, None]
+        gram *= rows.scales
+        cross *= rows.scales[:, None]
     return gram, cross, used
 
 

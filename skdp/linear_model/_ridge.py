@@ -36,6 +36,9 @@ from skdp.validation import check_bounds, check_integer, check_option, check_rea
 __all__ = ["DPRidge"]
 
 _SHARES = (0.25, 0.45, 0.30)  # of the budget: moments, Gram matrix, residuals
+_TWO_SHARES = (0.2, 0.8)  # moments and Gram matrix, where residuals could not help
+_STRONG = 400.0  # rows per unit of noise and column above which they could not
+_THIN = 4  # and then a part of the rows tells the moments
 _MANY_ROWS = 2**24  # a public bound of the number of rows, where none is given
 _CONSTANT = 0.25  # the constant column, where rows have a typical norm of one
 _FLOOR = 1e-4  # smallest variance, in squared units
@@ -191,9 +194,10 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
     """Linear least squares with differential privacy.
 
     Sums over the rows get noise, and the model is computed from the noisy sums. With
-    ``scale="auto"`` there are three such releases: moments, to centre and scale the
-    features; the Gram matrix and the cross moments of the scaled rows; and the cross
-    moments of what the first solution leaves, clipped more closely.
+    ``scale="auto"`` there are up to three such releases: moments, to centre and scale
+    the features; the Gram matrix and the cross moments of the scaled rows; and the
+    cross moments of what the first solution leaves, clipped more closely. The last is
+    left out where the number of rows is public and so large that it would not help.
 
     Parameters
     ----------
@@ -343,20 +347,31 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
             check_real(max(map(abs, pair)), "bounds_y", high=_LARGEST**2)
         return np.array(low, dtype=float), np.array(high, dtype=float)
 
-    def _noises(self) -> tuple[Noise, ...]:
-        shares = (1.0,) if self.scale is None else _SHARES
-        rows = 2 if self.neighboring == "replace" else 1
-        if self.delta == 0:
-            return tuple(Noise("laplace", f * self.epsilon / rows) for f in shares)
-        shift = gaussian_shift(self.epsilon, self.delta) / rows
-        return tuple(Noise("gaussian", math.sqrt(f) * shift) for f in shares)
+    def _noises(self, n_samples: int, n_features: int) -> tuple[Noise, ...]:
+        """Return the noise of each release; n_samples counts under "replace" only."""
+        if self.neighboring == "replace":
+            rows, known = 2, n_samples
+        else:
+            rows, known = 1, 0
+        pure = self.delta == 0
+        rate = self.epsilon if pure else gaussian_shift(self.epsilon, self.delta)
+        rate /= rows
+        if self.scale is None:
+            shares = (1.0,)
+        elif known * rate / (n_features + 1) > _STRONG:
+            shares = _TWO_SHARES
+        else:
+            shares = _SHARES
+        if pure:
+            return tuple(Noise("laplace", f * rate) for f in shares)
+        return tuple(Noise("gaussian", math.sqrt(f) * rate) for f in shares)
 
     def _plan(self, n_samples: int, n_features: int, n_targets: int = 1) -> Plan:
         """Return the plan; under "add_remove" it does not depend on n_samples."""
         self._check_budget()
         self._check_parameters()
         self._bounds(n_targets)
-        noises = self._noises()
+        noises = self._noises(n_samples, n_features)
         parts = tuple(noise.event(self.neighboring) for noise in noises)
         event = parts[0] if len(parts) == 1 else events.Composed(parts)
         n_rows, hint = float(n_samples), self.n_samples_hint
@@ -433,7 +448,7 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
             limit=unit / norm,
         )
         gram, cross, stds, _ = _release_products(
-            plan, plan.noises[0], rows_map.rows(X), y / root, bits
+            plan, plan.noises[0], rows_map.rows(X, unit), y / root, bits
         )
         alpha = None if self.alpha is None else self.alpha / norm**2
         if alpha is None and self.fit_intercept and gram[-1, -1] > 10 * stds[0]:
@@ -445,7 +460,7 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
     def _scaled(
         self, plan: Plan, X: Any, y: np.ndarray, bits: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Three releases: moments, products of scaled rows, residuals."""
+        """Moments, then products of scaled rows, then residuals if planned."""
         unit = float(self.data_norm)
         n_rows = plan.n_rows if plan.neighboring == "replace" else None
         moments = self._moments(plan, X, y, n_rows, bits)
@@ -458,7 +473,7 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
         width = np.minimum(
             _TARGET_WIDTH * np.sqrt(spread), 1 + np.abs(moments.y_mean)
         ) * math.sqrt(y.shape[1])
-        rows = rows_map.rows(X)
+        rows = rows_map.rows(X, unit)
         gram, cross, stds, used = _release_products(
             plan, plan.noises[1], rows, (y - moments.y_mean) / width, bits
         )
@@ -466,8 +481,9 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
         system = _system(gram, stds, expected, self.alpha)
         variance = np.minimum(spread / width**2, 1.0)
         w = _first_solution(system, cross, variance)
-        left = _left_variance(system, cross, w, variance, moments.count)
-        w = self._refined(plan, rows, used, system, w, left, bits)
+        if len(plan.noises) == 3:
+            left = _left_variance(system, cross, w, variance, moments.count)
+            w = self._refined(plan, rows, used, system, w, left, bits)
         if not moments.usable and not self.fit_intercept:
             w = np.zeros_like(w)
         coef, intercept = rows_map.to_user(w)
@@ -478,11 +494,14 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
         self, plan: Plan, X: Any, y: np.ndarray, n_rows: float | None, bits: Any
     ) -> Moments:
         unit, order = float(self.data_norm), plan.order
-        sums = moment_sums(X, y, unit, order, n_rows is None)
+        thin = _THIN if len(plan.noises) == 2 else 1
+        sums, used = moment_sums(X, y, unit, order, n_rows is None, thin)
         sensitivity = 1 + sum_error(plan.n_rows, 2 * plan.n_features)
         sums, std = add_noise(plan.noises[0], sums, sensitivity, bits)
+        known = None if n_rows is None else float(used)
         centered = bool(self.fit_intercept)
-        return read_moments(sums, std, plan.n_features, order, n_rows, centered)
+        moments = read_moments(sums, std, plan.n_features, order, known, centered)
+        return moments if n_rows is None else moments._replace(count=n_rows)
 
     def _refined(
         self,

@@ -56,7 +56,7 @@ def test_sums_are_those_of_the_definition(data, make, constant, weighted):
     center = np.full(6, 0.3 if weighted and constant else 0.0)
     rows_map = ls.RowMap(center, np.linspace(0.2, 2, 6), constant, weighted)
     P, t = reference(rows_map, X, y)
-    rows = rows_map.rows(make(X))
+    rows = rows_map.rows(make(X), 1.0)
     gram, cross, used = ls.gram_sums(rows, y)
     np.testing.assert_allclose(gram, P.T @ P, rtol=1e-7, atol=1e-7)
     np.testing.assert_allclose(cross, P.T @ t, rtol=1e-7, atol=1e-7)
@@ -75,7 +75,8 @@ def test_sums_are_those_of_the_definition(data, make, constant, weighted):
 def test_moment_sums_without_noise_are_read_as_moments(data, order, counted, make):
     X, y = data
     X = 2.0 + 1e-3 * X  # nearly equal norms: weighted moments are plain ones
-    sums = ls.moment_sums(make(X), y, 2.0, order, counted)
+    sums, used = ls.moment_sums(make(X), y, 2.0, order, counted)
+    assert used == len(y)
     n_rows = None if counted else float(len(X))
     found = ls.read_moments(sums, 1e-9, 6, order, n_rows, True)
     np.testing.assert_allclose(found.mean, X.mean(axis=0) / 2, rtol=1e-4)
@@ -99,14 +100,55 @@ def test_unpack_undoes_pack(order):
     np.testing.assert_allclose(found[1], cross)
 
 
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_tame_copies_only_what_is_wild(make):
-    X = make(np.array([[1.0, 0.0], [3.0, -4.0]]))
+def test_tame_copies_only_what_is_wild():
+    X = sparse.csr_array(np.array([[1.0, 0.0], [3.0, -4.0]]))
     assert ls.tame(X, 1.0) is X
-    wild = make(np.array([[1e300, 0.0], [3.0, -1e300]]))
+    wild = sparse.csr_array(np.array([[1e300, 0.0], [3.0, -1e300]]))
     found = ls.tame(wild, 2.0)
     assert abs(found).max() == 2e20 and abs(wild).max() == 1e300
-    assert ls.tame(make(np.zeros((2, 0))), 1.0).shape == (2, 0)
+    assert ls.tame(sparse.csr_array((2, 0)), 1.0).shape == (2, 0)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_huge_row_changes_no_other_one(order, weighted):
+    """Not the rows that overflow with it, nor those that only nearly do."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 3)), rng.uniform(-1, 1, (50, 1))
+    X[7] = [1e60, -3e59, 1.0]  # large, but no sum overflows
+    huge = X.copy()
+    huge[3] = [1e300, -1e308, 1.0]
+    without = np.delete(np.arange(50), 3)
+    sums = [ls.moment_sums(Z, y, 1.0, order, True)[0] for Z in (X, huge)]
+    alone = [ls.moment_sums(Z[3:4], y[3:4], 1.0, order, True)[0] for Z in (X, huge)]
+    np.testing.assert_allclose(sums[0] - alone[0], sums[1] - alone[1], atol=1e-12)
+    rows_map = ls.RowMap(np.ones(3), np.ones(3), 0.5, weighted)
+    w = rng.normal(size=(4, 1))
+    found = []
+    for Z in (X, huge):
+        rows = rows_map.rows(Z, 1.0)
+        (part,) = rows.parts()
+        ls.gram_sums(rows, y)
+        found.append((rows.factors[without], rows.scores(part, w)[without]))
+        assert np.all(np.isfinite(rows.scores(part, w)))
+        assert np.all(np.isfinite(rows.gather(part, y)))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)
+
+
+def test_thinned_moments_use_a_part_of_every_block():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40_000, 2)), rng.uniform(-1, 1, (40_000, 1))
+    sums, used = ls.moment_sums(X, y, 1.0, 2, False, 4)
+    index = np.concatenate(
+        [
+            np.arange(a, a + -(-min(16384, 40_000 - a) // 4))
+            for a in range(0, 40_000, 16384)
+        ]
+    )
+    expected, count = ls.moment_sums(X[index], y[index], 1.0, 2, False)
+    assert used == count == len(index)
+    np.testing.assert_allclose(sums, expected)
 
 
 # --- Sensitivity: random search on the sums themselves
@@ -114,7 +156,7 @@ def test_tame_copies_only_what_is_wild(make):
 
 def contribution(rows_map, x, t, order):
     """What one row adds to the joint release, by the functions that fit uses."""
-    gram, cross, _ = ls.gram_sums(rows_map.rows(x[None]), t[None])
+    gram, cross, _ = ls.gram_sums(rows_map.rows(x[None], 1.0), t[None])
     _, ratio = ls.joint_sensitivity(len(gram), t.size, order, "replace")
     return ls.pack(gram, cross, ratio, order)
 
@@ -214,7 +256,7 @@ def test_no_row_adds_more_than_one_to_the_moments(order, counted):
     rows = [random_row(rng, WIDE, 2) for _ in range(200)]
     rows += [(np.full(WIDE, v), np.full(2, s)) for v in (0.2, -0.2) for s in (1, -1)]
     parts = [
-        ls.moment_sums(x[None], np.clip(t, -1, 1)[None], 1.0, order, counted)
+        ls.moment_sums(x[None], np.clip(t, -1, 1)[None], 1.0, order, counted)[0]
         for x, t in rows
     ]
     sizes = [np.linalg.norm(part, ord=order) for part in parts]
@@ -232,7 +274,7 @@ def test_no_row_adds_more_than_its_bound_to_the_residuals(order):
     found = []
     for _ in range(200):
         x, t = random_row(rng, WIDE, 2)
-        rows = rows_map.rows(x[None])
+        rows = rows_map.rows(x[None], 1.0)
         _, _, used = ls.gram_sums(rows, t[None])
         sums = ls.residual_sums(rows, used, w, np.array([0.1, 0.2]))
         found.append(np.linalg.norm(sums.ravel(), ord=order))
@@ -246,7 +288,7 @@ def test_float_sums_stay_within_their_error_bound(make):
     X = rng.normal(size=(40_000, 2)) + 1.0
     y = signs(rng, (40_000, 1))
     rows_map = weighted_map(2, center=5.0)
-    rows = rows_map.rows(make(X))
+    rows = rows_map.rows(make(X), 1.0)
     gram, cross, used = ls.gram_sums(rows, y)
     x = (X[:, 0] - 5.0) * rows.factors
     error = ls.sum_error(len(X), 3) * rows.gram_magnitude
@@ -265,7 +307,7 @@ def test_releases_have_the_noise_that_the_event_states(kind, relation):
     rows = 2 if relation == "replace" else 1
     noise = Noise(kind, 0.5)
     plan = Plan((noise,) * 3, noise.event(relation), 3.0, 1, relation)
-    mapped = plain_map(1).rows(np.ones((3, 1)))
+    mapped = plain_map(1).rows(np.ones((3, 1)), 1.0)
     y = np.ones((3, 1))
     order = plan.order
     bits = RandomBits(0)
