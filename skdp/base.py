@@ -39,6 +39,9 @@ except ImportError:
 
 __all__ = ["PrivacyGuarantee", "PrivateEstimator"]
 
+# Under "add_remove", bounds of the number of rows without a hint, and with a small one.
+_MANY_ROWS, _FEW_ROWS = 2**24, 2**16
+
 _CHANGE = {
     "replace": "one row is replaced by any other (the number of rows is public)",
     "add_remove": "one row is added or removed (the number of rows is private)",
@@ -204,6 +207,26 @@ class PrivateEstimator(CallbackSupportMixin):
         inner = context.subcontext(task_name=name)
         inner.call_on_fit_task_begin(estimator=self)
         return bool(inner.call_on_fit_task_end(estimator=self))
+
+    # --- The number of rows, where it must have a public bound
+
+    def _public_rows(self, n_samples: int) -> float:
+        """Return a public bound of the number of rows."""
+        if self.neighboring == "replace":
+            return float(n_samples)
+        hint = getattr(self, "n_samples_hint", None)
+        return float(_MANY_ROWS if hint is None else max(2 * hint, _FEW_ROWS))
+
+    def _check_rows(self, n_samples: int) -> None:
+        """Refuse more rows than the public bound; it bounds rounding errors."""
+        most = self._public_rows(n_samples)
+        if n_samples > most:
+            hint = self.n_samples_hint
+            raise ValueError(
+                f"More than {most:,.0f} rows under neighboring='add_remove': give "
+                "their approximate number, which must be public, as "
+                f"'n_samples_hint'. Got n_samples_hint={hint!r}."
+            )
 
     def _assumptions(self) -> tuple[str, ...]:
         return ()

@@ -8,7 +8,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skdp.base import warn_private
-from skdp.linear_model._erm import Data, LinearPrivate, Plan, validated
+from skdp.inputs import validated
+from skdp.linear_model._erm import Data, LinearPrivate, Plan
 from skdp.validation import check_integer
 
 __all__ = ["LinearPrivateClassifier"]

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skdp.base import PrivateEstimator, check_hint
 from skdp.erm.losses import Loss
@@ -30,13 +29,13 @@ from skdp.erm.standardize import (
     plain_map,
     read_moments,
 )
+from skdp.inputs import validated
 from skdp.validation import check_integer, check_option, check_real
 
 __all__ = ["LinearPrivate"]
 
 _LOOK = 0.1  # share of the budget for the moments
 _COUNT_LOOK = 0.01  # and for a mere count
-_MANY_ROWS = 2**24  # a public bound of the number of rows, where none is given
 _EFFECT = 1.5  # typical size of a coefficient, in rows of norm one
 _INTERCEPT = 4.0  # and of the intercept
 _REACH, _REACH_LEVEL = 1.25, 0.002  # where rows are clipped, at which noise level
@@ -75,53 +74,6 @@ class Plan:
     def event(self) -> Any:
         """What the fit costs."""
         return self.planned.event
-
-
-def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """Validate as scikit-learn does, without values in the messages."""
-    try:
-        found = validate_data(
-            estimator,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            **options,
-        )
-    except ValueError as error:
-        raise ValueError(_without_values(str(error))) from None
-    return (_canonical(found[0]), *found[1:]) if isinstance(found, tuple) else found
-
-
-def _without_values(message: str) -> str:
-    """Return a message of scikit-learn or numpy without the data that it quotes."""
-    if "could not convert" in message:
-        return (
-            "The data could not be converted to float: it holds text. Encode "
-            "categories with public categories first."
-        )
-    if "Complex data not supported" in message:
-        return "Complex data not supported."
-    start, quoted, _ = message.partition("array=")
-    if quoted:
-        return f"{start.rstrip()} Reshape your data: one row for each sample."
-    return message
-
-
-def as_floats(y: np.ndarray) -> np.ndarray:
-    """Return targets as float64; errors do not quote them."""
-    try:
-        return y.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("The targets 'y' must be numbers.") from None
-
-
-def _canonical(X: Any) -> Any:
-    """Return a sparse matrix with each entry once; the caller's own is not changed."""
-    if sparse.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 def _down(value: float) -> str:
@@ -213,24 +165,12 @@ class LinearPrivate(PrivateEstimator):
         n_samples, n_features = data.X.shape
         public = {} if data.classes is None else {"n_classes": data.classes.size}
         plan = self._plan(n_samples, n_features, **public)
-        if n_samples > plan.n_rows:
-            raise ValueError(
-                f"More than {plan.n_rows:.0f} rows under neighboring='add_remove': "
-                "give their approximate number, which must be public, as "
-                "'n_samples_hint'."
-            )
+        self._check_rows(n_samples)
         if self.method != "gradient":
             width = n_features + bool(self.fit_intercept)
             bounds = Bounds(plan.norm, width, plan.n_rows)
             plan.planned.method.error(bounds, plan.norm)
         return plan
-
-    def _public_rows(self, n_samples: int) -> float:
-        """Return a public bound of the number of rows."""
-        if self.neighboring == "replace":
-            return float(n_samples)
-        hint = self.n_samples_hint
-        return float(_MANY_ROWS if hint is None else max(2 * hint, 2**16))
 
     def _method_plan(
         self, loss: Loss, norm: float, budget: Budget, ridge: float, problems: int

@@ -7,7 +7,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
 from skdp.erm.losses import Huber, Loss
-from skdp.linear_model._erm import Data, LinearPrivate, Plan, as_floats, validated
+from skdp.inputs import as_floats, validated
+from skdp.linear_model._erm import Data, LinearPrivate, Plan
 from skdp.validation import check_bounds, check_real
 
 __all__ = ["DPHuberRegressor"]

@@ -13,7 +13,8 @@ from skdp.base import PrivateEstimator, check_hint
 from skdp.calibration import gaussian_shift
 from skdp.erm.perturbation import Noise
 from skdp.erm.rows import rounding
-from skdp.linear_model._erm import Data, validated
+from skdp.inputs import as_floats, validated
+from skdp.linear_model._erm import Data
 from skdp.linear_model._least_squares import (
     Moments,
     RowMap,
@@ -39,7 +40,6 @@ _SHARES = (0.25, 0.45, 0.30)  # of the budget: moments, Gram matrix, residuals
 _TWO_SHARES = (0.2, 0.8)  # moments and Gram matrix, where residuals could not help
 _STRONG = 400.0  # rows per unit of noise and column above which they could not
 _THIN = 4  # and then a part of the rows tells the moments
-_MANY_ROWS = 2**24  # a public bound of the number of rows, where none is given
 _CONSTANT = 0.25  # the constant column, where rows have a typical norm of one
 _FLOOR = 1e-4  # smallest variance, in squared units
 _LARGEST = 1e50  # of units; of bounds the square: their products are still floats
@@ -374,20 +374,13 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
         noises = self._noises(n_samples, n_features)
         parts = tuple(noise.event(self.neighboring) for noise in noises)
         event = parts[0] if len(parts) == 1 else events.Composed(parts)
-        n_rows, hint = float(n_samples), self.n_samples_hint
-        if self.neighboring == "add_remove":
-            n_rows = float(_MANY_ROWS if hint is None else max(2 * hint, 2**16))
+        n_rows = self._public_rows(n_samples)
         return Plan(noises, event, n_rows, n_features, self.neighboring)
 
     def _plan_for(self, data: Data) -> Plan:
         """Return the plan for validated data."""
         plan = self._plan(*data.X.shape, n_targets=data.y.shape[1])
-        if data.X.shape[0] > plan.n_rows:
-            raise ValueError(
-                f"More than {plan.n_rows:.0f} rows under neighboring='add_remove': "
-                "give their approximate number, which must be public, as "
-                "'n_samples_hint'."
-            )
+        self._check_rows(data.X.shape[0])
         return plan
 
     def privacy_cost(self, n_samples: int, n_features: int, n_targets: int = 1) -> Any:
@@ -416,7 +409,7 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
         self._check_parameters()
         X, y = validated(self, X, y, multi_output=True, y_numeric=True)
         single = y.ndim == 1
-        y = y.reshape(X.shape[0], -1).astype(np.float64)
+        y = as_floats(y.reshape(X.shape[0], -1))
         self._bounds(y.shape[1])
         return Targets(X, y, single=single)
 
