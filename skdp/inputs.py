@@ -6,20 +6,21 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-__all__ = ["as_floats", "validated"]
+from skdp.validation import check_bounds, check_real
+
+__all__ = ["as_floats", "feature_bounds", "validated"]
+
+_LARGEST = 1e100  # of bounds: their squares are still floats
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """Validate as scikit-learn does, without values in the messages."""
+    """Validate as scikit-learn does, without values in the messages.
+
+    ``options`` are those of ``validate_data``; CSR and floats if they do not say.
+    """
+    options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
     try:
-        found = validate_data(
-            estimator,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            **options,
-        )
+        found = validate_data(estimator, X, y, **options)
     except ValueError as error:
         raise ValueError(_without_values(str(error))) from None
     return (_canonical(found[0]), *found[1:]) if isinstance(found, tuple) else found
@@ -54,3 +55,33 @@ def _canonical(X: Any) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def feature_bounds(
+    bounds: Any, n_features: int, name: str = "bounds"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return public lower and upper bounds of every feature.
+
+    Parameters
+    ----------
+    bounds : pair of numbers, or of arrays with one value for each feature
+        As the user gave them.
+    n_features : int
+        Number of features.
+    name : str, default="bounds"
+        The parameter, for messages.
+    """
+    try:
+        low, high = bounds
+        low, high = (np.atleast_1d(np.asarray(v)) for v in (low, high))
+        low, high = (np.broadcast_to(v, n_features).tolist() for v in (low, high))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"The {name!r} parameter must be a pair (low, high) of numbers, or of "
+            f"arrays with one value for each of {n_features} feature(s). "
+            f"Got {bounds!r}."
+        ) from None
+    for pair in zip(low, high, strict=True):
+        check_bounds(pair, name)
+        check_real(max(map(abs, pair)), f"{name} (largest size)", high=_LARGEST)
+    return np.array(low, dtype=float), np.array(high, dtype=float)

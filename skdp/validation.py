@@ -14,6 +14,7 @@ import numpy as np
 
 __all__ = [
     "Neighboring",
+    "check_bool",
     "check_bounds",
     "check_confidence",
     "check_delta",
@@ -40,15 +41,19 @@ def check_real(
     low: float = -math.inf,
     high: float = math.inf,
     closed: str = "neither",
-) -> float:
+    none: bool = False,
+) -> float | None:
     """Return ``value`` as a float inside the range, or raise.
 
     ``closed`` is one of "neither", "left", "right" and "both". NaN and infinities
-    are never inside.
+    are never inside. With ``none``, None is accepted too.
     """
+    if none and value is None:
+        return None
     left = "[" if closed in ("left", "both") else "("
     right = "]" if closed in ("right", "both") else ")"
     wanted = f"a real number in the range {left}{low:g}, {high:g}{right}"
+    wanted += ", or None" if none else ""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(
             f"The {name!r} parameter must be {wanted}. "
@@ -97,13 +102,26 @@ def check_integer(value: Any, name: str, *, low: int, high: float = math.inf) ->
     return int(value)
 
 
-def check_option(value: Any, name: str, options: tuple[str, ...]) -> str:
-    """Return ``value`` when it is one of ``options``."""
+def check_option(
+    value: Any, name: str, options: tuple[str, ...], *, none: bool = False
+) -> str | None:
+    """Return ``value`` when it is one of ``options``, or None where that is allowed."""
+    if none and value is None:
+        return None
     if not isinstance(value, str) or value not in options:
-        raise ValueError(
-            f"The {name!r} parameter must be one of {options}. Got {value!r}."
-        )
+        wanted = f"one of {options}" + (" or None" if none else "")
+        raise ValueError(f"The {name!r} parameter must be {wanted}. Got {value!r}.")
     return value
+
+
+def check_bool(value: Any, name: str) -> bool:
+    """Return ``value`` when it is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(
+            f"The {name!r} parameter must be True or False. "
+            f"Got {value!r} of type {type(value).__name__} instead."
+        )
+    return bool(value)
 
 
 def check_neighboring(value: Any) -> Neighboring:

@@ -50,7 +50,7 @@ def test_a_fit_states_its_guarantee(kind, neighboring, scale):
     text = str(found)
     assert "epsilon = 0.7, delta = 1e-05" in text and "every person is one row" in text
     assert ("replaced" in text) == (neighboring == "replace")
-    assert ("data_norm=2.5" in text) == (scale is None)
+    assert ("at most" in text) == (neighboring == "add_remove")
     assert "without the data" in text and "seed" not in text
     assert "seed" in str(model.set_params(random_state=1).fit(X, y).privacy_)
 

@@ -47,8 +47,7 @@ def test_demo_says_what_the_models_cost(capsys):
         "replaced by any other (the number of rows is public). Assumes every person "
         "is one row; "
     )
-    assert f"objective, gradient: {sentence}the parameters were chosen" in words
-    assert f"output: {sentence}data_norm=1 was chosen without the data." in words
+    assert f"objective, gradient, output: {sentence}the parameters were chosen" in words
     assert "seed" not in words
 
 

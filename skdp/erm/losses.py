@@ -112,11 +112,11 @@ class Logistic(Loss):
 
     def evaluate(self, scores: np.ndarray, targets: np.ndarray) -> Evaluation:
         """Return the summed value, and both derivatives of every row."""
-        margin = scores * targets - self.margin
-        small = np.exp(-np.abs(margin))  # never overflows
-        value = float(np.sum(np.log1p(small) - np.minimum(margin, 0)))
+        lead = scores * targets - self.margin
+        small = np.exp(-np.abs(lead))  # never overflows
+        value = float(np.sum(np.log1p(small) - np.minimum(lead, 0)))
         odds = 1 / (1 + small)
-        wrong = np.where(margin >= 0, small * odds, odds)
+        wrong = np.where(lead >= 0, small * odds, odds)
         return Evaluation(value, -targets * wrong, small * odds * odds)
 
 
@@ -203,7 +203,10 @@ def undo_margin(scores: np.ndarray, margin: float) -> np.ndarray:
 
 
 class Squared(Loss):
-    """(f - y)^2 / 2. Its derivative has no bound: clip gradients."""
+    """(f - y)^2 / 2. Its derivative has no bound: clip gradients.
+
+    No estimator uses it; it is for solvers and gradient steps of your own.
+    """
 
     slope, bend, origin, theorem = math.inf, 1.0, math.inf, None
 

@@ -1,4 +1,4 @@
-"""Output, objective and gradient perturbation.
+"""Output and objective perturbation, and the noise that all methods add.
 
 A plan is made from public quantities alone: a loss, bounds and a budget. It knows its
 event before any row is seen, and releases coefficients once that event is paid for.
@@ -20,9 +20,10 @@ from skdp.events import Event
 from skdp.mechanisms._grid import plan as plan_grid
 from skdp.noise import RandomBits
 
-__all__ = ["Bounds", "Noise", "ObjectivePlan", "OutputPlan"]
+__all__ = ["SLIVER", "Bounds", "Noise", "ObjectivePlan", "OutputPlan"]
 
 SLIVER = 1e-3  # share of the budget that pays for the solver's last digits
+_ROOM = 1.01  # rows may have so much more magnitude than the norm that was planned for
 
 
 @dataclass(frozen=True)
@@ -98,23 +99,49 @@ def _size_bound(loss: Loss, n_rows: float, ridge: float, linear: float) -> float
     return 1 + pull + math.sqrt(pull**2 + 2 * n_rows * loss.origin / ridge)
 
 
-def _check_certificate(error: float, ridge: float) -> None:
-    """Refuse what float64 cannot certify; all of it is public.
+class _Certified:
+    """Mixin of the plans whose solver is certified: its rounding errors, and limits."""
 
-    Within 2 error / ridge < 1 of the minimum, |w| stays below the bound with which the
-    error was computed: the circle closes.
-    """
-    if not 2 * error < ridge:
-        raise ValueError(
-            "The 'C' parameter is too large for so many rows and columns: float64 "
-            f"cannot certify the minimum. Got a regularisation of {ridge:.3g}, where "
-            f"more than {2 * error:.3g} is needed. Use a smaller C, or give "
-            "'n_samples_hint' under neighboring='add_remove'."
-        )
+    ridge: float
+
+    def _error(self, bounds: Bounds, magnitude: float) -> float:
+        """Return a bound of the gradient's rounding errors, linear in magnitude."""
+        raise NotImplementedError
+
+    def error(self, bounds: Bounds, magnitude: float) -> float:
+        """Return the solver's target, or refuse what cannot be certified.
+
+        Within 2 error / ridge < 1 of the minimum, |w| stays below the bound with which
+        the error was computed: the circle closes.
+        """
+        error = self._error(bounds, magnitude)
+        if not 2 * error < self.ridge:
+            raise ValueError(
+                f"float64 cannot certify a minimum for up to {bounds.n_rows:,.0f} rows "
+                f"of {bounds.width} columns with a regularisation of {self.ridge:.3g}: "
+                f"more than {2 * error:.3g} is needed. Use method='gradient', or more "
+                "regularisation (a smaller 'C'). Under neighboring='add_remove' the "
+                "bound of the rows follows from 'n_samples_hint'."
+            )
+        return error
+
+    def check(self, bounds: Bounds) -> None:
+        """Refuse what cannot be certified, before anything is spent."""
+        self.error(bounds, _ROOM * bounds.norm)
+
+    def largest_magnitude(self, bounds: Bounds) -> float:
+        """Return a magnitude of rows that is certified wherever ``check`` passed.
+
+        The error is linear in it, and must stay below half of the ridge.
+        """
+        least = _ROOM * bounds.norm
+        error = self._error(bounds, least)
+        more = self._error(bounds, 2 * least) - error
+        return least * (1 + max(0.49 * self.ridge - error, 0.0) / more)
 
 
 @dataclass(frozen=True)
-class OutputPlan:
+class OutputPlan(_Certified):
     """Noise on the minimiser (Chaudhuri, Monteleoni and Sarwate 2011).
 
     One row moves the minimiser by at most ``lipschitz / ridge``, and so does the solver
@@ -145,19 +172,17 @@ class OutputPlan:
 
     def sensitivity(self, bounds: Bounds, magnitude: float) -> tuple[float, float]:
         """Return how far one row moves the result, and the solver's target."""
-        size = _size_bound(self.loss, bounds.n_rows, self.ridge, 0.0)
-        error = gradient_error(
-            self.loss, bounds.n_rows, bounds.width, bounds.norm, magnitude, size
-        )
-        _check_certificate(error, self.ridge)
+        error = self.error(bounds, magnitude)
         # Twice 2 error for two data sets; half of it already suffices for one row of
         # two, under "replace".
         slope = self.loss.lipschitz(bounds.norm) + 4 * error
         return math.sqrt(self.problems) * slope / self.ridge, error
 
-    def error(self, bounds: Bounds, magnitude: float) -> float:
-        """Return the solver's target, or refuse what cannot be certified."""
-        return self.sensitivity(bounds, magnitude)[1]
+    def _error(self, bounds: Bounds, magnitude: float) -> float:
+        size = _size_bound(self.loss, bounds.n_rows, self.ridge, 0.0)
+        return gradient_error(
+            self.loss, bounds.n_rows, bounds.width, bounds.norm, magnitude, size
+        )
 
     def std(self, bounds: Bounds, magnitude: float) -> float:
         """Return the standard deviation of the noise on a coefficient."""
@@ -192,7 +217,7 @@ def _stack(columns: list[np.ndarray]) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class ObjectivePlan:
+class ObjectivePlan(_Certified):
     """A random linear term in the objective, and a sliver of noise on the minimiser.
 
     The minimiser itself is private by Theorem A (docs, theory of linear models). What
@@ -219,8 +244,7 @@ class ObjectivePlan:
     event: Event
     problems: int = 1
 
-    def error(self, bounds: Bounds, magnitude: float) -> float:
-        """Return a bound of the gradient's rounding errors, and the solver's target."""
+    def _error(self, bounds: Bounds, magnitude: float) -> float:
         size = bounds.width * self.loss.outputs
         std = self.noise.std(self.loss.lipschitz(bounds.norm), size)
         # Exceeded with a probability below 1e-26 (Gaussian), e^-100 (Laplace): far
@@ -231,9 +255,8 @@ class ObjectivePlan:
         error = gradient_error(
             self.loss, bounds.n_rows, bounds.width, bounds.norm, magnitude, length
         )
-        error += 2.0**-40 * linear  # the grid of the linear term, and its products
-        _check_certificate(error, self.ridge)
-        return error
+        # The last part is the grid of the linear term, and its products.
+        return error + 2.0**-40 * linear
 
     def release(
         self,

@@ -11,7 +11,15 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-__all__ = ["BLOCK", "DenseRows", "Rows", "SparseRows", "row_norms", "slices"]
+__all__ = [
+    "BLOCK",
+    "DenseRows",
+    "Rows",
+    "SparseRows",
+    "rounding",
+    "row_norms",
+    "slices",
+]
 
 BLOCK = 2**14  # most rows of a block
 _ENTRIES = 2**17  # of a dense block: one megabyte

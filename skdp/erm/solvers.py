@@ -1,7 +1,7 @@
 """Minimise a strongly convex sum of losses. Nothing here knows of privacy.
 
 ``minimize`` returns a point where the gradient, as computed, has a norm of at most
-``target``; ``Problem.gradient_error`` bounds how far the computed gradient can be from
+``target``; ``gradient_error`` bounds how far the computed gradient can be from
 the true one. Newton's method with a Cholesky factor serves few columns, L-BFGS many;
 what L-BFGS leaves over is finished by Newton steps with conjugate gradients.
 """
@@ -16,7 +16,7 @@ from scipy import linalg, optimize
 from skdp.erm.losses import Loss
 from skdp.erm.rows import BLOCK, Rows, rounding
 
-__all__ = ["NotConvergedError", "Problem", "minimize"]
+__all__ = ["NotConvergedError", "Problem", "gradient_error", "minimize"]
 
 _FEW = 400  # columns for which a Hessian matrix is worth its time
 _MAX_STEPS = 100
@@ -197,8 +197,9 @@ def _continuation(problem: Problem, target: float, directions: Callable) -> np.n
         w, reached = _accelerated(problem, w, target)
     if not reached:
         raise NotConvergedError(
-            "The solver did not reach the accuracy that the guarantee assumes; nothing "
-            "was released. Please report it, with the parameters of the estimator."
+            "The solver did not reach the accuracy that the guarantee assumes: no "
+            "model was released, but an accountant has been charged. Please report it, "
+            "with the parameters of the estimator."
         )
     return w
 
@@ -289,7 +290,7 @@ def minimize(problem: Problem, target: float) -> np.ndarray:
     Raises
     ------
     NotConvergedError
-        The target is below what float64 can reach.
+        The target was not reached, which the rounding bounds rule out.
     """
     w = np.zeros_like(problem.linear)
     few = problem.linear.ndim == 1 and w.size <= _FEW

@@ -1,8 +1,8 @@
 """The event of objective perturbation, and the law that bounds its privacy loss.
 
 The loss of the minimiser is at most a function of one Gaussian number, whatever the
-data. The function has flat, quadratic and linear pieces (docs, theory of objective
-perturbation); this file integrates over them.
+data. The function has flat, quadratic and linear pieces (docs, theory of linear
+models); this file integrates over them.
 """
 
 import math

@@ -9,7 +9,8 @@ from sklearn.utils.validation import column_or_1d
 
 from skdp.base import warn_private
 from skdp.inputs import validated
-from skdp.linear_model._erm import Data, LinearPrivate, Plan
+from skdp.linear_model._erm import LinearPrivate
+from skdp.linear_model._plan import Data, Plan, assumptions
 from skdp.validation import check_integer
 
 __all__ = ["LinearPrivateClassifier"]
@@ -24,8 +25,8 @@ def _check_classes(classes: Any) -> np.ndarray:
         plain = False
     if not plain or labels.size < 2:
         raise ValueError(
-            "The 'classes' parameter must be None or at least two different labels. "
-            f"Got {classes!r}."
+            "The 'classes' parameter must be None or a list or array of at least two "
+            f"labels, each once. Got {classes!r}."
         )
     return labels
 
@@ -76,8 +77,10 @@ class LinearPrivateClassifier(ClassifierMixin, LinearPrivate):
         if n_classes is None:
             public = self.classes
             n_classes = 2 if public is None else _check_classes(public).size
-        n_classes = check_integer(n_classes, "n_classes", low=2)
-        return super().privacy_cost(n_samples, n_features, n_classes=n_classes)
+        check_integer(n_samples, "n_samples", low=1)
+        check_integer(n_features, "n_features", low=1)
+        check_integer(n_classes, "n_classes", low=2)
+        return self._plan(n_samples, n_features, n_classes).event
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of rows.
@@ -120,6 +123,12 @@ class LinearPrivateClassifier(ClassifierMixin, LinearPrivate):
         self.intercept_ = intercept
         if std is not None:
             self.coef_std_ = np.atleast_2d(self.coef_std_)
+
+    def _assumptions(self) -> tuple[str, ...]:
+        chosen = ["the parameters were chosen without the data"]
+        if self.classes is None:
+            chosen.append("the set of labels, which was read from the data, is public")
+        return assumptions(self, *chosen)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

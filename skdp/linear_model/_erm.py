@@ -1,10 +1,11 @@
 """Linear models that minimise a loss, by output, objective or gradient perturbation."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.base import PrivateEstimator, check_hint
@@ -30,56 +31,23 @@ from skdp.erm.standardize import (
     read_moments,
 )
 from skdp.inputs import validated
-from skdp.validation import check_integer, check_option, check_real
+from skdp.linear_model._plan import Data, Plan, assumptions, check_largest_c
+from skdp.linear_model._recipes import (
+    clipping_reach,
+    column_ridge,
+    output_ridge,
+    plain_ridge,
+    scaling_power,
+)
+from skdp.validation import check_bool, check_integer, check_option, check_real
 
 __all__ = ["LinearPrivate"]
 
+# Recipes: chosen on the data sets named in docs/linear_models.rst; they change accuracy
+# only, never the guarantee.
 _LOOK = 0.1  # share of the budget for the moments
 _COUNT_LOOK = 0.01  # and for a mere count
-_EFFECT = 1.5  # typical size of a coefficient, in rows of norm one
-_INTERCEPT = 4.0  # and of the intercept
-_REACH, _REACH_LEVEL = 1.25, 0.002  # where rows are clipped, at which noise level
-_CURVATURE = 0.6  # typical second derivative of a loss, in terms of the largest
-
-
-@dataclass(frozen=True)
-class Data:
-    """Validated data: rows as given, and encoded targets."""
-
-    X: Any
-    y: np.ndarray
-    classes: np.ndarray | None = None
-
-    def arrays(self) -> tuple[Any, ...]:
-        """Return what tells one data set from another."""
-        return self.X, self.y
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything about a fit that is fixed before the data is touched."""
-
-    loss: Loss
-    planned: Planned
-    unit: float
-    norm: float
-    ridge: float
-    n_features: int
-    n_rows: float
-    look: str | None
-    problems: int
-    subtasks: int
-
-    @property
-    def event(self) -> Any:
-        """What the fit costs."""
-        return self.planned.event
-
-
-def _down(value: float) -> str:
-    """Return a number with six digits, rounded down."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - 5)
-    return f"{math.floor(value / unit * (1 - 1e-9)) * unit:.6g}"
+_CLIP = 0.5  # of the largest gradient, with private scaling: few come near it
 
 
 class LinearPrivate(PrivateEstimator):
@@ -96,31 +64,29 @@ class LinearPrivate(PrivateEstimator):
         for name in ("data_norm", "intercept_scaling"):
             value = getattr(self, name)
             check_real(value, name, low=1e-50, high=1e50, closed="both")
-        if self.C is not None:
-            check_real(self.C, "C", low=0)
+        for name in ("C", "clip", "step_size"):
+            check_real(getattr(self, name), name, low=0, none=True)
+        check_bool(self.fit_intercept, "fit_intercept")
         check_option(self.row_norm, "row_norm", ("clip", "normalize"))
-        if self.scale is not None:
-            check_option(self.scale, "scale", ("auto", "private"))
+        check_option(self.scale, "scale", ("auto", "private"), none=True)
         check_option(self.calibration, "calibration", ("exact", "kst", "cms"))
         check_hint(self.n_samples_hint)
         check_integer(self.steps, "steps", low=1)
         check_option(self.batches, "batches", ("full", "poisson", "disjoint"))
         check_real(self.sampling_rate, "sampling_rate", low=0, high=1, closed="right")
-        for name in ("clip", "step_size"):
-            if getattr(self, name) is not None:
-                check_real(getattr(self, name), name, low=0)
         if self.calibration != "exact" and self.method != "objective":
             raise ValueError(
                 f"calibration={self.calibration!r} is for method='objective'. "
                 f"Got method={self.method!r}."
             )
-
-    def _looks(self) -> str | None:
-        """Return what is looked at before: "moments", "count" or None."""
-        if self.scale == "private" and self.calibration != "exact":
+        if self.calibration != "exact" and self.scale == "private":
             raise ValueError(
-                f"calibration={self.calibration!r} is for lessons: it needs scale=None."
+                f"calibration={self.calibration!r} is for lessons: it needs scale=None "
+                "or 'auto'. Got scale='private'."
             )
+
+    def _look_kind(self) -> str | None:
+        """Return what is looked at before: "moments", "count" or None."""
         wanted = self.method != "output" and self.calibration == "exact"
         if self.scale == "private" or (self.scale == "auto" and wanted):
             return "moments"
@@ -131,7 +97,7 @@ class LinearPrivate(PrivateEstimator):
         """Return the plan; under "add_remove" it does not depend on n_samples."""
         self._check_budget()
         self._check_parameters()
-        look = self._looks()
+        look = self._look_kind()
         budget = Budget(
             float(self.epsilon),
             float(self.delta),
@@ -145,7 +111,8 @@ class LinearPrivate(PrivateEstimator):
             intercept = self.intercept_scaling if self.fit_intercept else 0.0
             norm = math.hypot(self.data_norm, intercept) * (1 + 1e-9)
         n_rows = self._public_rows(n_samples)
-        ridge = self._ridge(loss, norm, budget, n_features, n_rows, problems)
+        width = n_features + bool(self.fit_intercept)
+        ridge = self._ridge(loss, norm, budget, width, n_rows, problems)
         planned = self._method_plan(loss, norm, budget, ridge, problems)
         return Plan(
             loss,
@@ -154,6 +121,7 @@ class LinearPrivate(PrivateEstimator):
             norm,
             ridge,
             n_features,
+            bool(self.fit_intercept),
             n_rows,
             look,
             problems,
@@ -167,9 +135,8 @@ class LinearPrivate(PrivateEstimator):
         plan = self._plan(n_samples, n_features, **public)
         self._check_rows(n_samples)
         if self.method != "gradient":
-            width = n_features + bool(self.fit_intercept)
-            bounds = Bounds(plan.norm, width, plan.n_rows)
-            plan.planned.method.error(bounds, plan.norm)
+            hardest = replace(plan.planned.method, loss=self._hardest_loss(plan))
+            hardest.check(Bounds(plan.norm, plan.width, plan.n_rows))
         return plan
 
     def _method_plan(
@@ -187,9 +154,8 @@ class LinearPrivate(PrivateEstimator):
                 calibration=self.calibration,
             )
         clip = self.clip
-        if clip is None and self._looks() == "moments":
-            # Few gradients come near the bound; half the noise is worth more.
-            clip = loss.lipschitz(norm) * math.sqrt(problems) / 2
+        if clip is None and self._look_kind() == "moments":
+            clip = _CLIP * loss.lipschitz(norm) * math.sqrt(problems)
         return plan_gradient(
             loss,
             norm,
@@ -207,7 +173,7 @@ class LinearPrivate(PrivateEstimator):
         loss: Loss,
         norm: float,
         budget: Budget,
-        n_features: int,
+        width: int,
         n_rows: float,
         problems: int,
     ) -> float:
@@ -220,50 +186,18 @@ class LinearPrivate(PrivateEstimator):
         elif self.calibration == "cms":
             default, largest = budget.epsilon / 2, math.inf
         if self.C is not None:
-            if self.method == "objective" and self.C * curvature > largest * (1 + 1e-9):
-                most = _down(largest / curvature)
-                raise ValueError(
-                    f"The 'C' parameter must be at most {most} for "
-                    "method='objective' with this epsilon, data_norm and neighboring: "
-                    "the proof needs that much regularisation. "
-                    f"Got {self.C!r}."
-                )
+            if self.method == "objective":
+                check_largest_c(self.C, largest / curvature)
             return 1 / self.C
-        width = n_features + bool(self.fit_intercept)
         if self.method == "output":
-            return self._output_ridge(loss, norm, budget, width, n_rows, problems)
+            count = n_rows if self.neighboring == "replace" else self.n_samples_hint
+            return output_ridge(loss, norm, budget, width, problems, count)
         ridge = curvature / default
-        if self._looks() != "moments" and self.calibration == "exact":
-            sigma = loss.lipschitz(norm) * (
-                1 / budget.shift() if budget.delta else width / budget.epsilon
-            )
-            ridge = max(ridge, sigma * math.sqrt(width) / (20 * norm))
+        if self._look_kind() != "moments" and self.calibration == "exact":
+            ridge = max(ridge, plain_ridge(loss, norm, budget, width))
         return ridge
 
-    def _output_ridge(
-        self,
-        loss: Loss,
-        norm: float,
-        budget: Budget,
-        width: int,
-        n_rows: float,
-        problems: int,
-    ) -> float:
-        """Balance the bias of the ridge with the noise, for coefficients of size 5."""
-        known = self.neighboring == "replace" or self.n_samples_hint is not None
-        count = 10_000.0
-        if known:
-            count = float(self.n_samples_hint or n_rows)
-        if budget.delta:
-            spread = 1 / budget.shift() ** 2
-        else:
-            spread = 2 * width * (budget.rows / budget.epsilon) ** 2
-        size = width * loss.outputs * problems
-        noise = spread * size * loss.lipschitz(norm) ** 2
-        expected = _CURVATURE * loss.smoothness(norm) * count
-        return (expected * noise / (5 / norm) ** 2) ** (1 / 3)
-
-    def privacy_cost(self, n_samples: int, n_features: int, **public: Any) -> Any:
+    def privacy_cost(self, n_samples: int, n_features: int) -> Any:
         """Return the event that a fit would spend, without spending it.
 
         Parameters
@@ -278,20 +212,22 @@ class LinearPrivate(PrivateEstimator):
         """
         check_integer(n_samples, "n_samples", low=1)
         check_integer(n_features, "n_features", low=1)
-        return self._plan(n_samples, n_features, **public).event
+        return self._plan(n_samples, n_features).event
 
     # --- The release
 
     def _release(self, plan: Plan, data: Data, bits: Any, sampling: Any) -> None:
         moments, count, n_rows = self._look(plan, data.X, bits)
         rows_map = self._map(plan, moments, count)
-        rows = rows_map.rows(data.X)
-        bounds = Bounds(plan.norm, rows.shape[1], n_rows)
-        ridge = self._column_ridge(plan, moments, rows_map, count, bounds)
-        targets = self._targets(data.y, plan)
+        bounds = Bounds(plan.norm, plan.width, n_rows)
         # The theorems hold for any margin: it may follow what was released.
-        loss = self._with_margin(plan, count)
-        method = replace(plan.planned.method, loss=loss)
+        method = replace(plan.planned.method, loss=self._with_margin(plan, count))
+        if self.method != "gradient" and sparse.issparse(data.X):
+            # After payment nothing may be refused: a centre too far is moved instead.
+            rows_map = rows_map.with_magnitude(method.largest_magnitude(bounds))
+        rows = rows_map.rows(data.X)
+        ridge = self._column_ridge(plan, moments, rows_map, count)
+        targets = self._targets(data.y, plan)
         if self.method == "gradient":
             stacked = targets[0] if len(targets) == 1 else np.stack(targets, axis=1)
             w = method.release(
@@ -338,49 +274,40 @@ class LinearPrivate(PrivateEstimator):
 
     def _noise_std(self, plan: Plan) -> float:
         """Return the noise on the summed gradient, all steps taken together."""
-        method, width = plan.planned.method, plan.n_features + bool(self.fit_intercept)
-        size = width * plan.loss.outputs * plan.problems
+        method = plan.planned.method
         if self.method != "gradient":
-            return method.noise.std(plan.loss.lipschitz(plan.norm), size)
+            return method.noise.std(plan.loss.lipschitz(plan.norm), plan.size)
         used = 1 if self.batches == "disjoint" else self.steps
         share = method.sampling_rate if self.batches == "poisson" else 1.0
-        return method.noise.std(method.clip, size) / (share * math.sqrt(used))
+        return method.noise.std(method.clip, plan.size) / (share * math.sqrt(used))
+
+    def _noise_level(self, plan: Plan, count: float) -> float:
+        """Return the norm of the noise, in terms of the largest summed gradient."""
+        return self._noise_std(plan) * math.sqrt(plan.size) / max(count, 1.0)
 
     def _map(self, plan: Plan, moments: Moments | None, count: float) -> RowMap:
         normalize = self.row_norm == "normalize"
         if moments is None:
             intercept = float(self.intercept_scaling) if self.fit_intercept else None
             return plain_map(plan.n_features, plan.unit, intercept, normalize)
+        level = self._noise_level(plan, count)
         return moments_map(
             moments,
             plan.unit,
             self.fit_intercept,
             float(self.intercept_scaling),
             normalize,
-            self._reach(plan, count),
-            self._power(plan, count),
+            clipping_reach(level),
+            0.0 if normalize else scaling_power(level),
         )
-
-    def _power(self, plan: Plan, count: float) -> float:
-        """Return how far 0/1 columns are standardised: rare ones are mostly noise."""
-        if self.row_norm == "normalize":
-            return 0.0
-        level = self._noise_level(plan, count)
-        return 0.25 + 0.15 * min(max(math.log2(0.0012 / max(level, 1e-12)), 0.0), 1.0)
-
-    def _noise_level(self, plan: Plan, count: float) -> float:
-        """Return the norm of the noise, in terms of the largest summed gradient."""
-        width = (plan.n_features + 1) * plan.loss.outputs * plan.problems
-        return self._noise_std(plan) * math.sqrt(width) / max(count, 1.0)
 
     def _with_margin(self, plan: Plan, count: float) -> Loss:
         """Return the loss of the fit; only some have a margin."""
         return plan.loss
 
-    def _reach(self, plan: Plan, count: float) -> float:
-        """Return where to clip, in root-mean-square norms: lower for more noise."""
-        level = self._noise_level(plan, count)
-        return min(max(_REACH * (level / _REACH_LEVEL) ** -0.2, 0.7), _REACH)
+    def _hardest_loss(self, plan: Plan) -> Loss:
+        """Return the loss with the largest margin that a fit might have."""
+        return plan.loss
 
     def _column_ridge(
         self,
@@ -388,20 +315,18 @@ class LinearPrivate(PrivateEstimator):
         moments: Moments | None,
         rows_map: RowMap,
         count: float,
-        bounds: Bounds,
     ) -> np.ndarray:
-        """Return the regularisation of each column: more where there is less signal."""
-        ridge = np.full(bounds.width, plan.ridge)
+        """Return the regularisation of each column."""
         if moments is None or self.C is not None or self.method == "output":
-            return ridge
-        variances = column_variances(moments, rows_map, plan.unit)
-        std = self._noise_std(plan)
-        curvature = _CURVATURE * plan.loss.bend * count * variances
-        effect = np.full(bounds.width, _EFFECT)
-        if self.fit_intercept:
-            effect[-1] = _INTERCEPT
-        wanted = std**2 / (np.maximum(curvature, 1e-12) * effect**2)
-        return np.clip(wanted, plan.ridge, 1e6 * plan.ridge)
+            return np.full(plan.width, plan.ridge)
+        return column_ridge(
+            plan.ridge,
+            plan.loss.bend,
+            self._noise_std(plan),
+            count,
+            column_variances(moments, rows_map, plan.unit),
+            plan.constant,
+        )
 
     def _targets(self, y: np.ndarray, plan: Plan) -> list[np.ndarray]:
         return [y]
@@ -442,12 +367,4 @@ class LinearPrivate(PrivateEstimator):
         return np.asarray(X @ coef.T) + self.intercept_
 
     def _assumptions(self) -> tuple[str, ...]:
-        found = ["every person is one row"]
-        if self.scale is None or self._looks() != "moments":
-            found.append(f"data_norm={self.data_norm:g} was chosen without the data")
-        else:
-            found.append("the parameters were chosen without the data")
-        if self.neighboring == "add_remove":
-            most = self._public_rows(0)
-            found.append(f"there are at most {most:,.0f} rows")
-        return tuple(found)
+        return assumptions(self, "the parameters were chosen without the data")

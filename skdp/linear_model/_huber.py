@@ -8,8 +8,9 @@ from sklearn.utils.validation import column_or_1d
 
 from skdp.erm.losses import Huber, Loss
 from skdp.inputs import as_floats, validated
-from skdp.linear_model._erm import Data, LinearPrivate, Plan
-from skdp.validation import check_bounds, check_real
+from skdp.linear_model._erm import LinearPrivate
+from skdp.linear_model._plan import Data, Plan
+from skdp.validation import check_bool, check_bounds, check_real
 
 __all__ = ["DPHuberRegressor"]
 
@@ -24,7 +25,8 @@ class DPHuberRegressor(RegressorMixin, LinearPrivate, BaseEstimator):
     delta : float, default=1e-6
         Privacy parameter in [0, 1). 0 needs ``method="output"`` or "gradient".
     bounds_y : pair of float, default=(-1, 1)
-        Public bounds of the target; values outside are clipped.
+        Public bounds of the target; values outside are clipped, without a warning,
+        since one would tell about the data. Set them: the default fits few targets.
     transition : float, default=0.2
         Error at which the loss becomes linear, at least 0.001, in half widths of
         ``bounds_y``. A smaller one bounds the gradient, and with it the noise, more
@@ -39,7 +41,8 @@ accountant, random_state, verbose
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients in the user's own units.
+        Coefficients in the user's own units; on mapped rows of norm one for
+        ``row_norm="normalize"``.
     intercept_ : float
         Intercept.
     coef_std_ : ndarray
@@ -72,7 +75,7 @@ accountant, random_state, verbose
     True
     """
 
-    calibration = "exact"
+    calibration = "exact"  # a parameter of DPLogisticRegression only
 
     def __init__(
         self,
@@ -143,6 +146,7 @@ accountant, random_state, verbose
         super()._check_parameters()
         check_bounds(self.bounds_y, "bounds_y")
         check_real(self.transition, "transition", low=1e-3, closed="left")
+        check_bool(self.clip_predictions, "clip_predictions")
 
     def _middle(self) -> tuple[float, float]:
         """Return the middle and the half width of the targets.

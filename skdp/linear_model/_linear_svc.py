@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 
 from skdp.erm.losses import Loss, SmoothedHinge
 from skdp.linear_model._classifier import LinearPrivateClassifier
-from skdp.linear_model._erm import Plan
+from skdp.linear_model._plan import Plan
 from skdp.validation import check_real
 
 __all__ = ["DPLinearSVC"]
@@ -39,7 +39,8 @@ accountant, random_state, verbose
     classes_ : ndarray of shape (n_classes,)
         The labels.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients in the user's own units.
+        Coefficients in the user's own units; on mapped rows of norm one for
+        ``row_norm="normalize"``.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept.
     coef_std_ : ndarray
@@ -71,7 +72,7 @@ accountant, random_state, verbose
     True
     """
 
-    calibration = "exact"
+    calibration = "exact"  # a parameter of DPLogisticRegression only
 
     def __init__(
         self,

@@ -1,6 +1,5 @@
 """Private logistic regression."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,13 +8,11 @@ from sklearn.base import BaseEstimator
 
 from skdp.erm.losses import Logistic, Loss, Softmax, undo_margin
 from skdp.linear_model._classifier import LinearPrivateClassifier
-from skdp.linear_model._erm import Plan
+from skdp.linear_model._plan import Plan
+from skdp.linear_model._recipes import LARGEST_MARGIN, chosen_margin
 from skdp.validation import check_real
 
 __all__ = ["DPLogisticRegression"]
-
-_MARGIN = 1.5  # largest margin that is chosen,
-_LOW_NOISE, _HIGH_NOISE = 0.005, 0.05  # and the noise levels where it begins and ends
 
 
 class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
@@ -55,18 +52,21 @@ class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
         budget. "auto" does so except for ``method="output"``; None never.
     row_norm : {"clip", "normalize"}, default="clip"
         "clip" shortens long rows in training only, so that ``coef_`` and
-        ``intercept_`` are the model. "normalize" scales every row to the same norm, in
-        ``predict`` as well: better where features have heavy tails.
+        ``intercept_`` are the model. "normalize" scales rows to the same norm, in
+        ``predict`` as well (short ones tenfold at most, with private scaling): better
+        where features have heavy tails.
     margin : float, default=None
-        The loss is log(1 + exp(margin - y f)): a margin makes the fit less sensitive to
-        noise, and ``predict_proba`` undoes it. None chooses it from the noise level
-        with private scaling, and 0 without.
+        The loss is log(1 + exp(margin - y f)), margin in [0, 100): a margin makes the
+        fit less sensitive to noise, and ``predict_proba`` undoes it. None chooses it
+        from the noise level with private scaling, and 0 without.
     calibration : {"exact", "kst", "cms"}, default="exact"
         Noise of ``method="objective"``. "exact" is Theorem A of the docs; "kst" (delta
         > 0) and "cms" (delta = 0) are those of the literature, for comparison; they
         need ``scale=None`` or "auto", which is then off.
     n_samples_hint : int, default=None
-        A public guess of the number of rows, for ``neighboring="add_remove"``.
+        A public guess of the number of rows, for ``neighboring="add_remove"``. More
+        than twice as many rows (and more than 65536) are refused; None allows 2**24.
+        Ignored under "replace".
     steps : int, default=100
         Number of steps of ``method="gradient"``.
     batches : {"full", "poisson", "disjoint"}, default="full"
@@ -78,9 +78,12 @@ class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
         Bound of the norm of a row's gradient; longer gradients are scaled back. None
         for the bound that always holds, or half of it with private scaling.
     step_size : float, default=None
-        Size of a gradient step; None for one that needs no tuning.
+        Step on the mean gradient, with momentum 0.9; with ``delta=0`` or disjoint
+        batches half of it, falling as 1/sqrt(step), without momentum. None for one that
+        needs no tuning.
     neighboring : {"replace", "add_remove"}, default="replace"
-        Neighbour relation.
+        What one person can change: "replace", the values of one row, and the number of
+        rows is public; "add_remove", one row more or less, and the number is private.
     accountant : BudgetAccountant, default=None
         Budget that pays for every fit.
     random_state : None, int, Generator or RandomState, default=None
@@ -205,8 +208,7 @@ class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.margin is not None:
-            check_real(self.margin, "margin", low=0, high=100, closed="left")
+        check_real(self.margin, "margin", low=0, high=100, closed="left", none=True)
 
     def _loss(self, outputs: int) -> tuple[Loss, int]:
         return (Logistic(), 1) if outputs == 2 else (Softmax(outputs), 1)
@@ -216,12 +218,16 @@ class DPLogisticRegression(LinearPrivateClassifier, BaseEstimator):
         if margin is None:
             margin = 0.0
             if plan.look == "moments":
-                level = self._noise_level(plan, count) / _LOW_NOISE
-                level *= 1 if plan.loss.outputs == 1 else 2
-                rise = math.log(max(level, 1.0)) / math.log(_HIGH_NOISE / _LOW_NOISE)
-                margin = _MARGIN * min(rise, 1.0)
+                level = self._noise_level(plan, count)
+                margin = chosen_margin(level if plan.loss.outputs == 1 else 2 * level)
         self.margin_ = float(margin)
         return replace(plan.loss, margin=self.margin_)
+
+    def _hardest_loss(self, plan: Plan) -> Loss:
+        margin = self.margin
+        if margin is None:
+            margin = LARGEST_MARGIN if plan.look == "moments" else 0.0
+        return replace(plan.loss, margin=margin)
 
     def _targets(self, y: np.ndarray, plan: Plan) -> list[np.ndarray]:
         return [2.0 * y - 1.0] if plan.loss.outputs == 1 else [y]

@@ -12,182 +12,59 @@ from skdp import events
 from skdp.base import PrivateEstimator, check_hint
 from skdp.calibration import gaussian_shift
 from skdp.erm.perturbation import Noise
-from skdp.erm.rows import rounding
 from skdp.inputs import as_floats, validated
-from skdp.linear_model._erm import Data
 from skdp.linear_model._least_squares import (
-    Moments,
-    RowMap,
+    RidgeMoments,
+    RidgePlan,
     add_noise,
-    gram_sums,
-    joint_sensitivity,
-    line_search,
     moment_sums,
-    pack,
-    posterior_mean,
-    read_moments,
-    residual_sums,
-    shrink,
+    read_ridge_moments,
+    release_products,
+    release_residuals,
     sum_error,
-    tame,
-    unpack,
 )
-from skdp.validation import check_bounds, check_integer, check_option, check_real
+from skdp.linear_model._plan import Data, assumptions
+from skdp.linear_model._ridge_solve import (
+    PRIOR,
+    System,
+    centered_solution,
+    expected_diagonal,
+    first_solution,
+    left_variance,
+    moments_map,
+    plain_solution,
+    system_of,
+    without_features,
+)
+from skdp.linear_model._unit_rows import UnitMap, tame
+from skdp.validation import (
+    check_bool,
+    check_bounds,
+    check_integer,
+    check_option,
+    check_real,
+)
 
 __all__ = ["DPRidge"]
 
+# Recipes: chosen on the data sets named in docs/linear_models.rst; they change accuracy
+# only, never the guarantee.
 _SHARES = (0.25, 0.45, 0.30)  # of the budget: moments, Gram matrix, residuals
 _TWO_SHARES = (0.2, 0.8)  # moments and Gram matrix, where residuals could not help
 _STRONG = 400.0  # rows per unit of noise and column above which they could not
 _THIN = 4  # and then a part of the rows tells the moments
-_CONSTANT = 0.25  # the constant column, where rows have a typical norm of one
-_FLOOR = 1e-4  # smallest variance, in squared units
-_LARGEST = 1e50  # of units; of bounds the square: their products are still floats
 _TARGET_WIDTH = 2.4  # where targets are clipped, in standard deviations
 _RESIDUAL_WIDTH = 1.5  # and residuals
-_PLAIN_NOISE = 0.01  # variance of unscaled targets given the row: rather too small
-_PLAIN_PRIOR = 25.0  # largest prior variance of a coefficient of unscaled rows
-_PRIOR = 100.0  # largest prior variance of a coefficient, in variances of the target
+_SURE = 10.0  # deviations at which unscaled rows tell their number well enough
+
+_LARGEST = 1e50  # of units; of bounds the square: their products are still floats
 
 
 @dataclass(frozen=True)
-class Targets(Data):
+class RidgeData(Data):
     """Validated data, and whether the targets were given as a vector."""
 
     single: bool = False
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything about a fit that is fixed before the data is touched.
-
-    Parameters
-    ----------
-    noises : tuple of Noise
-        One for each release, in their order; the rates are for one row.
-    event : Event
-        What all of it costs.
-    n_rows : float
-        A public bound of the number of rows.
-    n_features : int
-        Number of features.
-    neighboring : str
-        Neighbour relation.
-    """
-
-    noises: tuple[Noise, ...]
-    event: events.Event
-    n_rows: float
-    n_features: int
-    neighboring: str
-    subtasks: int = 0
-
-    @property
-    def order(self) -> int:
-        """The norm of the sensitivities: 2 for Gaussian noise, 1 for Laplace."""
-        return 2 if self.noises[0].kind == "gaussian" else 1
-
-
-@dataclass(frozen=True)
-class _System:
-    """Noisy normal equations, repaired."""
-
-    gram: np.ndarray
-    gram_std: float
-    cross_std: float
-    values: np.ndarray
-    vectors: np.ndarray
-    gram_error: float
-    alpha: float | None
-
-    def solve(
-        self,
-        cross: np.ndarray,
-        std: float,
-        noise: float,
-        largest: float,
-        start: Any = 0,
-    ) -> np.ndarray:
-        """Return coefficients for cross moments, or their change from ``start``."""
-        if self.alpha is not None:
-            pull = self.vectors.T @ (cross - self.alpha * start)
-            tiny = 1e-12 * max(float(self.values[-1]), 1.0)
-            return self.vectors @ (pull / np.maximum(self.values + self.alpha, tiny))
-        w = posterior_mean(
-            self.values, self.vectors, cross, self.gram_error, std, noise, largest
-        )
-        return line_search(w, self.gram, cross, self.gram_std)
-
-
-def _system(
-    gram: np.ndarray,
-    stds: tuple[float, float],
-    target: np.ndarray | None,
-    alpha: float | None,
-) -> _System:
-    shrunk, kept = (gram, 1.0) if target is None else shrink(gram, stds[0], target)
-    values, vectors = np.linalg.eigh(shrunk)
-    error = kept * (len(gram) + 1) / 4 * stds[0] ** 2
-    return _System(gram, *stds, np.maximum(values, 0), vectors, error, alpha)
-
-
-def _release_products(
-    plan: Plan, noise: Noise, rows: Any, y: np.ndarray, bits: Any
-) -> tuple[np.ndarray, np.ndarray, tuple[float, float], np.ndarray]:
-    """Return noisy Gram matrix and cross moments, their noise, and the targets used."""
-    width, order = rows.shape[1], plan.order
-    full, ratio = joint_sensitivity(width, y.shape[1], order, plan.neighboring)
-    single = joint_sensitivity(width, y.shape[1], order, "add_remove")[0]
-    error = sum_error(plan.n_rows, width) * rows.gram_magnitude * single
-    sensitivity = full / (2 if plan.neighboring == "replace" else 1) + error
-    gram, cross, used = gram_sums(rows, y)
-    noisy, std = add_noise(noise, pack(gram, cross, ratio, order), sensitivity, bits)
-    gram, cross = unpack(noisy, width, ratio, order)
-    return gram, cross, (std if order == 2 else math.sqrt(2) * std, std / ratio), used
-
-
-def _release_residuals(
-    plan: Plan, rows: Any, used: np.ndarray, w: np.ndarray, clip: np.ndarray, bits: Any
-) -> tuple[np.ndarray, float]:
-    """Return noisy cross moments of clipped residuals, and their noise."""
-    bound = 1.0 if plan.order == 2 else math.sqrt(w.size)
-    # Scores may be rounded otherwise at another place of a block.
-    size = (1 + float(np.linalg.norm(w))) / float(np.min(clip))
-    scores = 2 * rounding(len(w) + 16) * plan.n_rows * size
-    error = (sum_error(plan.n_rows, len(w)) + scores) * rows.magnitude
-    sums = residual_sums(rows, used, w, clip)
-    return add_noise(plan.noises[2], sums, bound * (1 + error), bits)
-
-
-def _without_features(moments: Moments) -> Moments:
-    return moments._replace(mean=moments.mean[:0], variance=moments.variance[:0])
-
-
-def _moments_map(moments: Moments, unit: float, fit_intercept: bool) -> RowMap:
-    """Return the map to centred and scaled rows with a typical norm of one."""
-    variance, error = moments.variance + _FLOOR, moments.error
-    scale = 1 / np.sqrt(variance + 2 * error)
-    scale /= math.sqrt(float(np.sum(scale**2 * (variance + 0.7 * error))))
-    constant = _CONSTANT if fit_intercept else None
-    return RowMap(moments.mean * unit, scale / unit, constant, weighted=True)
-
-
-def _expected_diagonal(
-    moments: Moments, rows_map: RowMap, unit: float, gram: np.ndarray, n_rows: Any
-) -> np.ndarray:
-    """Return the diagonal of the Gram matrix that the moments suggest."""
-    total = max(float(np.trace(gram)), 0.05 * moments.count)
-    if n_rows is not None:
-        total = min(total, n_rows) if rows_map.constant is None else n_rows
-    share = (rows_map.scale * unit) ** 2 * moments.variance + 1e-9
-    share /= share.sum()
-    if rows_map.constant is None:
-        return share * total
-    if not share.size:
-        return np.array([total])
-    low, high = 0.2 * _CONSTANT**2 * total, 0.9 * total
-    last = min(max(float(gram[-1, -1]), low), high)
-    return np.append(share * (total - last), last)
 
 
 class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
@@ -215,20 +92,24 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
         back to it in training. For "auto", the unit in which the features are measured
         first: their typical size, a guess within a factor of three or so.
     bounds_y : pair, default=(-1, 1)
-        Public bounds of the targets; values outside are clipped. For several targets a
-        pair of numbers for all of them, or a pair of arrays.
+        Public bounds of the target; values outside are clipped, without a warning,
+        since one would tell about the data. Set them: the default fits few targets. For
+        several targets a pair of numbers for all of them, or a pair of arrays; all
+        within +-1e100.
     fit_intercept : bool, default=True
         Whether to fit an intercept. Without it targets are not centred either.
     clip_predictions : bool, default=True
         Whether predictions are clipped to ``bounds_y``.
-    scale : {"auto"} or None, default="auto"
+    scale : {"auto", "private"} or None, default="auto"
         Private centring and scaling before the fit, from the same budget, or none.
+        "auto" and "private" are the same here.
     n_samples_hint : int, default=None
-        For ``neighboring="add_remove"``, a public guess of the number of rows. It
-        bounds rounding errors only; more than twice as many rows (and more than 65536)
-        are refused. None allows 2**24 rows.
+        A public guess of the number of rows, for ``neighboring="add_remove"``; it
+        bounds rounding errors only. More than twice as many rows (and more than 65536)
+        are refused; None allows 2**24. Ignored under "replace".
     neighboring : {"replace", "add_remove"}, default="replace"
-        Neighbour relation.
+        What one person can change: "replace", the values of one row, and the number of
+        rows is public; "add_remove", one row more or less, and the number is private.
     accountant : BudgetAccountant, default=None
         Budget that pays for every fit.
     random_state : None, int, Generator or RandomState, default=None
@@ -321,13 +202,13 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
     # --- Public quantities
 
     def _check_parameters(self) -> None:
-        if self.alpha is not None:
-            check_real(self.alpha, "alpha", low=0)
+        check_real(self.alpha, "alpha", low=0, none=True)
         check_real(
             self.data_norm, "data_norm", low=1 / _LARGEST, high=_LARGEST, closed="both"
         )
-        if self.scale is not None:
-            check_option(self.scale, "scale", ("auto",))
+        check_option(self.scale, "scale", ("auto", "private"), none=True)
+        check_bool(self.fit_intercept, "fit_intercept")
+        check_bool(self.clip_predictions, "clip_predictions")
         check_hint(self.n_samples_hint)
 
     def _bounds(self, n_targets: int) -> tuple[np.ndarray, np.ndarray]:
@@ -344,7 +225,11 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
             ) from None
         for pair in zip(low, high, strict=True):
             check_bounds(pair, "bounds_y")
-            check_real(max(map(abs, pair)), "bounds_y", high=_LARGEST**2)
+            if max(map(abs, pair)) > _LARGEST**2:
+                raise ValueError(
+                    "The 'bounds_y' parameter must be a pair (low, high) within "
+                    f"+-{_LARGEST**2:g}. Got {self.bounds_y!r}."
+                )
         return np.array(low, dtype=float), np.array(high, dtype=float)
 
     def _noises(self, n_samples: int, n_features: int) -> tuple[Noise, ...]:
@@ -366,7 +251,7 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
             return tuple(Noise("laplace", f * rate) for f in shares)
         return tuple(Noise("gaussian", math.sqrt(f) * rate) for f in shares)
 
-    def _plan(self, n_samples: int, n_features: int, n_targets: int = 1) -> Plan:
+    def _plan(self, n_samples: int, n_features: int, n_targets: int = 1) -> RidgePlan:
         """Return the plan; under "add_remove" it does not depend on n_samples."""
         self._check_budget()
         self._check_parameters()
@@ -375,9 +260,9 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
         parts = tuple(noise.event(self.neighboring) for noise in noises)
         event = parts[0] if len(parts) == 1 else events.Composed(parts)
         n_rows = self._public_rows(n_samples)
-        return Plan(noises, event, n_rows, n_features, self.neighboring)
+        return RidgePlan(noises, event, n_rows, n_features, self.neighboring)
 
-    def _plan_for(self, data: Data) -> Plan:
+    def _plan_for(self, data: Data) -> RidgePlan:
         """Return the plan for validated data."""
         plan = self._plan(*data.X.shape, n_targets=data.y.shape[1])
         self._check_rows(data.X.shape[0])
@@ -405,15 +290,17 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
 
     # --- Validation and release
 
-    def _validate(self, X: Any, y: Any) -> Targets:
+    def _validate(self, X: Any, y: Any) -> RidgeData:
         self._check_parameters()
         X, y = validated(self, X, y, multi_output=True, y_numeric=True)
         single = y.ndim == 1
         y = as_floats(y.reshape(X.shape[0], -1))
         self._bounds(y.shape[1])
-        return Targets(X, y, single=single)
+        return RidgeData(X, y, single=single)
 
-    def _release(self, plan: Plan, data: Targets, bits: Any, sampling: Any) -> None:
+    def _release(
+        self, plan: RidgePlan, data: RidgeData, bits: Any, sampling: Any
+    ) -> None:
         low, high = self._bounds(data.y.shape[1])
         if self.fit_intercept:
             middle, half = (low + high) / 2, (high - low) / 2
@@ -428,30 +315,30 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
         self.intercept_ = float(intercept[0]) if data.single else intercept
 
     def _plain(
-        self, plan: Plan, X: Any, y: np.ndarray, bits: Any
+        self, plan: RidgePlan, X: Any, y: np.ndarray, bits: Any
     ) -> tuple[np.ndarray, np.ndarray]:
         """One release, of the user's rows clipped to a public norm."""
         unit, root = float(self.data_norm), math.sqrt(y.shape[1])
         norm = math.hypot(unit, 1.0 if self.fit_intercept else 0.0)
-        rows_map = RowMap(
+        rows_map = UnitMap(
             np.zeros(plan.n_features),
             np.full(plan.n_features, 1 / norm),
             1 / norm if self.fit_intercept else None,
             weighted=False,
             limit=unit / norm,
         )
-        gram, cross, stds, _ = _release_products(
+        gram, cross, stds, _ = release_products(
             plan, plan.noises[0], rows_map.rows(X, unit), y / root, bits
         )
         alpha = None if self.alpha is None else self.alpha / norm**2
-        if alpha is None and self.fit_intercept and gram[-1, -1] > 10 * stds[0]:
-            w = _centered_solution(gram, cross, stds)
+        if alpha is None and self.fit_intercept and gram[-1, -1] > _SURE * stds[0]:
+            w = centered_solution(gram, cross, stds)
         else:
-            w = _plain_solution(_system(gram, stds, None, alpha), cross)
+            w = plain_solution(system_of(gram, stds, None, alpha), cross)
         return rows_map.to_user(w * root)
 
     def _scaled(
-        self, plan: Plan, X: Any, y: np.ndarray, bits: Any
+        self, plan: RidgePlan, X: Any, y: np.ndarray, bits: Any
     ) -> tuple[np.ndarray, np.ndarray]:
         """Moments, then products of scaled rows, then residuals if planned."""
         unit = float(self.data_norm)
@@ -460,22 +347,22 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
         features = plan.n_features
         if self.fit_intercept and not moments.usable:  # noise alone: a mere constant
             features = 0
-            X, moments = X[:, :0], _without_features(moments)
-        rows_map = _moments_map(moments, unit, self.fit_intercept)
+            X, moments = X[:, :0], without_features(moments)
+        rows_map = moments_map(moments, unit, self.fit_intercept)
         spread = moments.y_variance + moments.y_error
         width = np.minimum(
             _TARGET_WIDTH * np.sqrt(spread), 1 + np.abs(moments.y_mean)
         ) * math.sqrt(y.shape[1])
         rows = rows_map.rows(X, unit)
-        gram, cross, stds, used = _release_products(
+        gram, cross, stds, used = release_products(
             plan, plan.noises[1], rows, (y - moments.y_mean) / width, bits
         )
-        expected = _expected_diagonal(moments, rows_map, unit, gram, n_rows)
-        system = _system(gram, stds, expected, self.alpha)
+        expected = expected_diagonal(moments, rows_map, unit, gram, n_rows)
+        system = system_of(gram, stds, expected, self.alpha)
         variance = np.minimum(spread / width**2, 1.0)
-        w = _first_solution(system, cross, variance)
+        w = first_solution(system, cross, variance)
         if len(plan.noises) == 3:
-            left = _left_variance(system, cross, w, variance, moments.count)
+            left = left_variance(system, cross, w, variance, moments.count)
             w = self._refined(plan, rows, used, system, w, left, bits)
         if not moments.usable and not self.fit_intercept:
             w = np.zeros_like(w)
@@ -484,8 +371,8 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
         return coef * width, intercept * width + moments.y_mean
 
     def _moments(
-        self, plan: Plan, X: Any, y: np.ndarray, n_rows: float | None, bits: Any
-    ) -> Moments:
+        self, plan: RidgePlan, X: Any, y: np.ndarray, n_rows: float | None, bits: Any
+    ) -> RidgeMoments:
         unit, order = float(self.data_norm), plan.order
         thin = _THIN if len(plan.noises) == 2 else 1
         sums, used = moment_sums(X, y, unit, order, n_rows is None, thin)
@@ -493,15 +380,15 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
         sums, std = add_noise(plan.noises[0], sums, sensitivity, bits)
         known = None if n_rows is None else float(used)
         centered = bool(self.fit_intercept)
-        moments = read_moments(sums, std, plan.n_features, order, known, centered)
+        moments = read_ridge_moments(sums, std, plan.n_features, order, known, centered)
         return moments if n_rows is None else moments._replace(count=n_rows)
 
     def _refined(
         self,
-        plan: Plan,
+        plan: RidgePlan,
         rows: Any,
         used: np.ndarray,
-        system: _System,
+        system: System,
         w: np.ndarray,
         left: np.ndarray,
         bits: Any,
@@ -509,9 +396,9 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
         """Add what the clipped residuals tell."""
         root = math.sqrt(w.shape[1])
         clip = np.minimum(_RESIDUAL_WIDTH * np.sqrt(left) * root, 1.0) + 1e-12
-        cross, std = _release_residuals(plan, rows, used, w, clip, bits)
+        cross, std = release_residuals(plan, rows, used, w, clip, bits)
         steps = [
-            c * system.solve(b, std, min(v / c**2, 1.0), _PRIOR * v / c**2, start / c)
+            c * system.solve(b, std, min(v / c**2, 1.0), PRIOR * v / c**2, start / c)
             for b, c, v, start in zip(cross.T, clip, left, w.T, strict=True)
         ]
         return w + np.transpose(steps)
@@ -541,7 +428,7 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
 
     def _assumptions(self) -> tuple[str, ...]:
         chosen = "the parameters, bounds_y among them, were chosen without the data"
-        return "every person is one row", chosen
+        return assumptions(self, chosen)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -552,50 +439,3 @@ class DPRidge(RegressorMixin, PrivateEstimator, BaseEstimator):
         # 0.00 with delta=0; the noise of epsilon=1 hides 200 rows.
         tags.regressor_tags.poor_score = True
         return tags
-
-
-def _plain_solution(system: _System, cross: np.ndarray) -> np.ndarray:
-    """Return coefficients for every target, shrunk against the added noise mostly."""
-    share, std = 1 / cross.shape[1], system.cross_std
-    w = [
-        system.solve(b, std, _PLAIN_NOISE * share, _PLAIN_PRIOR * share)
-        for b in cross.T
-    ]
-    return np.transpose(w)
-
-
-def _centered_solution(
-    gram: np.ndarray, cross: np.ndarray, stds: tuple[float, float]
-) -> np.ndarray:
-    """Return coefficients of centred columns, and an intercept that is not shrunk."""
-    mean, corner = gram[:-1, -1] / gram[-1, -1], gram[-1, -1]
-    inner = gram[:-1, :-1] - corner * np.outer(mean, mean)
-    system = _system(inner, stds, None, None)
-    w = _plain_solution(system, cross[:-1] - np.outer(mean, cross[-1]))
-    return np.vstack([w, cross[-1] / corner - mean @ w])
-
-
-def _first_solution(
-    system: _System, cross: np.ndarray, variance: np.ndarray
-) -> np.ndarray:
-    """Return coefficients for every target."""
-    std = system.cross_std
-    w = [
-        system.solve(b, std, v, _PRIOR * v)
-        for b, v in zip(cross.T, variance, strict=True)
-    ]
-    return np.transpose(w)
-
-
-def _left_variance(
-    system: _System,
-    cross: np.ndarray,
-    w: np.ndarray,
-    variance: np.ndarray,
-    count: float,
-) -> np.ndarray:
-    """Return estimates, rather too large than too small, of what w leaves."""
-    inner = system.vectors.T @ w
-    explained = 2 * np.sum(w * cross, axis=0) - system.values @ inner**2
-    noise = 2 * system.cross_std * np.linalg.norm(w, axis=0) / count
-    return np.minimum(np.maximum(variance - explained / count, 0) + noise, variance)

@@ -15,7 +15,6 @@ from skdp.erm.plans import (
     plan_output,
     unit_curvature,
 )
-from skdp.exceptions import UnsupportedEventError
 
 LOSSES = {
     "logistic": Logistic(),
@@ -271,7 +270,7 @@ def test_the_pure_theorem_holds_at_the_limits(which, look, neighboring):
 
 
 def test_a_pure_plan_refuses_a_small_ridge():
-    with pytest.raises(ValueError, match=r"curvature|'C'|regularis"):
+    with pytest.raises(ValueError, match="a regularisation of at least"):
         plan_objective(Logistic(), NORM, Budget(1.0, 0.0, "replace"), 0.01)
 
 
@@ -279,7 +278,7 @@ def test_too_much_curvature_is_refused():
     budget = Budget(1.0, 1e-6, "replace")
     with pytest.raises(ValueError, match="'curvature' parameter must be smaller"):
         plan_objective(SmoothedHinge(0.5), NORM, budget, 0.01)
-    with pytest.raises(UnsupportedEventError, match="smaller C, or method='gradient'"):
+    with pytest.raises(ValueError, match="cannot share epsilon=1 over 3 classes"):
         plan_objective(SmoothedHinge(0.5), NORM, budget, 0.01, problems=3)
 
 
@@ -301,13 +300,12 @@ def test_kst_is_valid_and_noisier_than_exact(name, neighboring):
     assert planned.method.noise.rate == pytest.approx(1 / sigma, rel=1e-9)
 
 
-@BOTH
-def test_kst_refuses_too_little_regularisation(neighboring):
-    budget = Budget(1.0, 1e-6, neighboring)
-    needed = 2 * (NORM**2 / 4) * budget.rows
-    plan_objective(Logistic(), NORM, budget, needed, calibration="kst")
-    with pytest.raises(ValueError, match=f"largest allowed C is {1 / needed:.4g}"):
-        plan_objective(Logistic(), NORM, budget, needed / 1.01, calibration="kst")
+def test_kst_is_refused_where_its_price_is_above_the_budget():
+    budget = Budget(1.0, 1e-6, "replace")
+    with pytest.raises(
+        ValueError, match=r"cannot be confirmed for epsilon=1, .*0\.01:"
+    ):
+        plan_objective(Logistic(), NORM, budget, 0.01, calibration="kst")
 
 
 @BOTH
@@ -327,7 +325,7 @@ def test_cms_is_valid_and_noisier_than_exact(neighboring):
 @pytest.mark.parametrize(("delta", "calibration"), [(1e-6, "kst"), (0.0, "exact")])
 def test_several_problems_are_never_paid_as_one(delta, calibration):
     budget = Budget(1.0, delta, "add_remove")
-    with pytest.raises(ValueError, match=r"problems|classes"):
+    with pytest.raises(ValueError, match="one problem"):
         plan_objective(
             Logistic(), NORM, budget, 10.0, problems=5, calibration=calibration
         )
@@ -348,10 +346,12 @@ def test_losses_without_a_theorem_are_refused():
 
 
 def test_calibrations_for_another_delta_are_refused():
-    with pytest.raises(ValueError, match="'cms' is pure: it needs delta=0"):
+    with pytest.raises(
+        ValueError, match=r"'cms' is pure: it needs delta=0\. Got delta=1e-06"
+    ):
         budget = Budget(1.0, 1e-6, "replace")
         plan_objective(Logistic(), NORM, budget, 10.0, calibration="cms")
-    with pytest.raises(ValueError, match="'kst' needs delta > 0"):
+    with pytest.raises(ValueError, match=r"'kst' needs delta > 0\. Got delta=0"):
         budget = Budget(1.0, 0.0, "replace")
         plan_objective(Logistic(), NORM, budget, 10.0, calibration="kst")
 

@@ -291,6 +291,35 @@ def test_the_map_is_the_formula(normalize):
     assert np.any(norms > 2.5) and np.any(norms < 2.5)
 
 
+@NORMALIZE
+@pytest.mark.parametrize("length", [0.1, 1.0, 1e9, 1e60])
+def test_a_centre_is_moved_only_as_far_as_the_magnitude_asks(normalize, length):
+    center, scale = length * np.array([1.0, -2.0, 3.0]), np.array([2.0, 1.0, 0.5])
+    before = RowMap(center, scale, 2.0, 0.9, 0.3, normalize)
+    rows = sparse.csr_array(np.ones((2, 3)))
+    own = before.rows(rows).magnitude
+    assert before.with_magnitude(own * (1 + 1e-6)) is before
+    for limit in (before.bound * 1.01, 0.5 * (before.bound + own)):
+        after = before.with_magnitude(limit)
+        found = after.rows(rows).magnitude
+        assert found <= limit and found >= limit * (1 - 1e-6)
+        np.testing.assert_allclose(
+            after.center / np.linalg.norm(after.center),
+            center / np.linalg.norm(center),
+        )
+
+
+@KINDS
+def test_short_rows_are_stretched_tenfold_at_most(kind):
+    X = np.array([[1.0, 0.0], [0.05, 0.0], [1e-3, 0.0], [0.0, 0.0]])
+    found = RowMap(np.zeros(2), np.ones(2), 2.0, 0.8, None, True)
+    scores = found.scores(as_kind(X, kind), np.array([1.0, 0.0]))
+    np.testing.assert_allclose(scores, [0.8, 0.2, 0.004, 0.0], rtol=1e-12)
+    plain = plain_map(2, 2.0, None, True)
+    scores = plain.scores(as_kind(X, kind), np.array([1.0, 0.0]))
+    np.testing.assert_allclose(scores, [2.0, 2.0, 2.0, 0.0], rtol=1e-12)
+
+
 @INTERCEPTS
 @KINDS
 @pytest.mark.parametrize("outputs", [None, 3])

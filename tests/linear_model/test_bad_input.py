@@ -6,7 +6,12 @@ from scipy import sparse
 
 from skdp import BudgetAccountant
 from skdp.erm.standardize import look_sums, moments_map, plain_map, read_moments
-from skdp.linear_model import DPHuberRegressor, DPLinearSVC, DPLogisticRegression
+from skdp.linear_model import (
+    DPHuberRegressor,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRidge,
+)
 
 METHODS = ("objective", "output", "gradient")
 KINDS = (DPLogisticRegression, DPLinearSVC, DPHuberRegressor)
@@ -98,6 +103,26 @@ def test_bad_labels(accountant, data, kind, case, classes):
     assert accountant.spends == [] and not hasattr(estimator, "coef_")
 
 
+BAD_TARGETS = {
+    "text": np.array(["98765.4321x"] * 40),
+    "object text": np.array(["98765.4321x"] * 40, dtype=object),
+    "mixed": np.array([SECRET, "98765x"] * 20, dtype=object),
+    "nan": np.where(np.arange(40) % 2, np.nan, SECRET),
+    "complex": np.full(40, SECRET + 1j),
+    "too short": np.full(39, SECRET),
+}
+
+
+@pytest.mark.parametrize("kind", [DPHuberRegressor, DPRidge])
+@pytest.mark.parametrize("case", BAD_TARGETS)
+def test_bad_targets(accountant, data, kind, case):
+    estimator = kind(accountant=accountant)
+    with pytest.raises((ValueError, TypeError)) as caught:
+        estimator.fit(data[0], BAD_TARGETS[case])
+    assert "98765" not in str(caught.value)
+    assert accountant.spends == [] and not hasattr(estimator, "coef_")
+
+
 BAD_PARAMETERS = [
     {"epsilon": 0},
     {"epsilon": -1},
@@ -126,6 +151,8 @@ BAD_PARAMETERS = [
     {"random_state": "seed"},
     {"random_state": -1},
     {"accountant": "budget"},
+    {"fit_intercept": "no"},
+    {"fit_intercept": 1},
 ]
 
 

@@ -127,7 +127,9 @@ def test_the_default_c_works(data, neighboring, method, epsilon):
 
 
 def test_pure_objective_names_what_works(data):
-    with pytest.raises(ValueError, match=r"delta > 0, or method='output'"):
+    with pytest.raises(
+        ValueError, match=r"delta > 0, method='output' or .* Got delta=0\."
+    ):
         model(delta=0.0).fit(*data)
 
 

@@ -8,7 +8,8 @@ from scipy import optimize, sparse
 
 from skdp.erm.perturbation import Noise
 from skdp.linear_model import _least_squares as ls
-from skdp.linear_model._ridge import Plan, _release_products, _release_residuals
+from skdp.linear_model import _ridge_solve as solve
+from skdp.linear_model import _unit_rows as unit_rows
 from skdp.noise import RandomBits
 
 RELATIONS = ("replace", "add_remove")
@@ -16,11 +17,11 @@ WIDE = 40  # features: L1 bounds are near their limits for many
 
 
 def weighted_map(d, constant=0.25, center=0.0):
-    return ls.RowMap(np.full(d, center), np.ones(d), constant, weighted=True)
+    return unit_rows.UnitMap(np.full(d, center), np.ones(d), constant, weighted=True)
 
 
 def plain_map(d, constant=None):
-    return ls.RowMap(np.zeros(d), np.ones(d), constant, weighted=False)
+    return unit_rows.UnitMap(np.zeros(d), np.ones(d), constant, weighted=False)
 
 
 def reference(rows_map, X, y):
@@ -54,7 +55,7 @@ def data():
 def test_sums_are_those_of_the_definition(data, make, constant, weighted):
     X, y = data
     center = np.full(6, 0.3 if weighted and constant else 0.0)
-    rows_map = ls.RowMap(center, np.linspace(0.2, 2, 6), constant, weighted)
+    rows_map = unit_rows.UnitMap(center, np.linspace(0.2, 2, 6), constant, weighted)
     P, t = reference(rows_map, X, y)
     rows = rows_map.rows(make(X), 1.0)
     gram, cross, used = ls.gram_sums(rows, y)
@@ -78,7 +79,7 @@ def test_moment_sums_without_noise_are_read_as_moments(data, order, counted, mak
     sums, used = ls.moment_sums(make(X), y, 2.0, order, counted)
     assert used == len(y)
     n_rows = None if counted else float(len(X))
-    found = ls.read_moments(sums, 1e-9, 6, order, n_rows, True)
+    found = ls.read_ridge_moments(sums, 1e-9, 6, order, n_rows, True)
     np.testing.assert_allclose(found.mean, X.mean(axis=0) / 2, rtol=1e-4)
     np.testing.assert_allclose(found.y_mean, y.mean(axis=0), rtol=1e-6)
     np.testing.assert_allclose(found.y_variance, y.var(axis=0), rtol=1e-6)
@@ -102,11 +103,11 @@ def test_unpack_undoes_pack(order):
 
 def test_tame_copies_only_what_is_wild():
     X = sparse.csr_array(np.array([[1.0, 0.0], [3.0, -4.0]]))
-    assert ls.tame(X, 1.0) is X
+    assert unit_rows.tame(X, 1.0) is X
     wild = sparse.csr_array(np.array([[1e300, 0.0], [3.0, -1e300]]))
-    found = ls.tame(wild, 2.0)
+    found = unit_rows.tame(wild, 2.0)
     assert abs(found).max() == 2e20 and abs(wild).max() == 1e300
-    assert ls.tame(sparse.csr_array((2, 0)), 1.0).shape == (2, 0)
+    assert unit_rows.tame(sparse.csr_array((2, 0)), 1.0).shape == (2, 0)
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -122,7 +123,7 @@ def test_a_huge_row_changes_no_other_one(order, weighted):
     sums = [ls.moment_sums(Z, y, 1.0, order, True)[0] for Z in (X, huge)]
     alone = [ls.moment_sums(Z[3:4], y[3:4], 1.0, order, True)[0] for Z in (X, huge)]
     np.testing.assert_allclose(sums[0] - alone[0], sums[1] - alone[1], atol=1e-12)
-    rows_map = ls.RowMap(np.ones(3), np.ones(3), 0.5, weighted)
+    rows_map = unit_rows.UnitMap(np.ones(3), np.ones(3), 0.5, weighted)
     w = rng.normal(size=(4, 1))
     found = []
     for Z in (X, huge):
@@ -306,12 +307,12 @@ def test_releases_have_the_noise_that_the_event_states(kind, relation):
     """Sensitivity times the noise multiplier of the event, and not below."""
     rows = 2 if relation == "replace" else 1
     noise = Noise(kind, 0.5)
-    plan = Plan((noise,) * 3, noise.event(relation), 3.0, 1, relation)
+    plan = ls.RidgePlan((noise,) * 3, noise.event(relation), 3.0, 1, relation)
     mapped = plain_map(1).rows(np.ones((3, 1)), 1.0)
     y = np.ones((3, 1))
     order = plan.order
     bits = RandomBits(0)
-    _, _, stds, used = _release_products(plan, noise, mapped, y, bits)
+    _, _, stds, used = ls.release_products(plan, noise, mapped, y, bits)
     sensitivity, ratio = ls.joint_sensitivity(1, 1, order, relation)
     multiplier = 1 / (rows * 0.5)
     assert noise.event(relation) == type(noise.event(relation))(multiplier, relation)
@@ -319,7 +320,7 @@ def test_releases_have_the_noise_that_the_event_states(kind, relation):
     assert scale >= sensitivity * multiplier
     assert scale == pytest.approx(sensitivity * multiplier, rel=1e-6)
     w, clip = np.zeros((1, 1)), np.ones(1)
-    _, std = _release_residuals(plan, mapped, used, w, clip, bits)
+    _, std = ls.release_residuals(plan, mapped, used, w, clip, bits)
     scale = std / (1 if order == 2 else math.sqrt(2))
     assert scale >= rows * multiplier
     assert scale == pytest.approx(rows * multiplier, rel=1e-6)
@@ -332,14 +333,16 @@ def test_posterior_mean_approaches_least_squares_without_noise():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(50, 4))
     A, w = A.T @ A, np.array([1.0, -0.5, 0.2, 0.0])
-    found = ls.posterior_mean(*np.linalg.eigh(A), A @ w, 0.0, 1e-9, 1e-9, 100.0)
+    found = solve.posterior_mean(*np.linalg.eigh(A), A @ w, 0.0, 1e-9, 1e-9, 100.0)
     np.testing.assert_allclose(found, w, atol=1e-6)
 
 
 def test_posterior_mean_of_noise_is_small():
     rng = np.random.default_rng(0)
     values, vectors = np.linalg.eigh(np.eye(20))
-    found = ls.posterior_mean(values, vectors, rng.normal(size=20), 0, 50.0, 0.1, 1.0)
+    found = solve.posterior_mean(
+        values, vectors, rng.normal(size=20), 0, 50.0, 0.1, 1.0
+    )
     assert np.linalg.norm(found) < 0.1
 
 
@@ -347,17 +350,17 @@ def test_shrink_keeps_a_matrix_without_noise_and_drops_mere_noise():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(5, 5))
     A += A.T
-    kept, share = ls.shrink(A, 0.0, np.zeros(5))
+    kept, share = solve.shrink(A, 0.0, np.zeros(5))
     np.testing.assert_allclose(kept, A)
     assert share == 1
-    dropped, share = ls.shrink(A, 100.0, np.ones(5))
+    dropped, share = solve.shrink(A, 100.0, np.ones(5))
     np.testing.assert_allclose(dropped, np.eye(5))
     assert share == 0
 
 
 def test_line_search_only_shortens():
     w, A = np.array([1.0, 1.0]), np.eye(2)
-    np.testing.assert_allclose(ls.line_search(w, A, 5 * w, 0.0), w)
-    np.testing.assert_allclose(ls.line_search(w, A, 0.5 * w, 0.0), w / 2)
-    np.testing.assert_allclose(ls.line_search(w, A, -w, 0.0), 0 * w)
-    np.testing.assert_allclose(ls.line_search(0 * w, A, w, 0.0), 0 * w)
+    np.testing.assert_allclose(solve.line_search(w, A, 5 * w, 0.0), w)
+    np.testing.assert_allclose(solve.line_search(w, A, 0.5 * w, 0.0), w / 2)
+    np.testing.assert_allclose(solve.line_search(w, A, -w, 0.0), 0 * w)
+    np.testing.assert_allclose(solve.line_search(0 * w, A, w, 0.0), 0 * w)

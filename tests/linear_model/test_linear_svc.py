@@ -100,6 +100,11 @@ def test_the_largest_c_is_named_and_accepted(data, neighboring, scale, epsilon):
     assert fitted.privacy_.event.epsilon(1e-6) <= epsilon * (1 + 1e-9)
 
 
+def test_many_classes_at_a_small_epsilon_do_not_blame_c(three_classes):
+    with pytest.raises(ValueError, match=r"share epsilon=0\.05 over 30 classes"):
+        model(epsilon=0.05, classes=list(range(30))).fit(*three_classes)
+
+
 def test_a_c_that_classes_cannot_share_is_refused(three_classes):
     """The largest C of two classes may be too large for ten."""
     largest = 0.5 * np.expm1(0.9)
@@ -124,7 +129,9 @@ def test_the_default_c_works(data, three_classes, neighboring, method, epsilon):
 
 
 def test_pure_objective_names_what_works(data):
-    with pytest.raises(ValueError, match=r"delta > 0, or method='output'"):
+    with pytest.raises(
+        ValueError, match=r"delta > 0, method='output' or .* Got delta=0\."
+    ):
         model(delta=0.0).fit(*data)
     for method in ("output", "gradient"):
         fitted = model(delta=0.0, method=method).fit(*data)

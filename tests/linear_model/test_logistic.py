@@ -193,10 +193,11 @@ def test_other_labels_are_refused_without_a_quote(data, classes, labels):
 
 
 @pytest.mark.parametrize(
-    "classes", [[], [1], [1, 1], 3, "ab", [[0, 1]], [[0], [1, 2]], [0, "a", None]]
+    "classes",
+    [[], [1], [1, 1], 3, "ab", [[0, 1]], [[0], [1, 2]], [0, "a", None], {0, 1}],
 )
 def test_wrong_classes(data, classes):
-    with pytest.raises(ValueError, match="The 'classes' parameter"):
+    with pytest.raises(ValueError, match=r"'classes' .* list or array .* each once"):
         model(classes=classes).fit(*data)
 
 
@@ -265,7 +266,9 @@ def test_the_default_c_works(data, three_classes, neighboring, method, epsilon):
 
 
 def test_what_has_no_theorem_names_what_works(data):
-    with pytest.raises(ValueError, match=r"delta > 0, or method='output'"):
+    with pytest.raises(
+        ValueError, match=r"delta > 0, method='output' or .* Got delta=0\."
+    ):
         model(delta=0.0, classes=[0, 1, 2]).fit(*data)
     with pytest.raises(ValueError, match="'full' or 'disjoint'"):
         model(delta=0.0, method="gradient", batches="poisson").fit(*data)
@@ -273,10 +276,42 @@ def test_what_has_no_theorem_names_what_works(data):
         model(delta=0.0, calibration="kst", scale=None).fit(*data)
     with pytest.raises(ValueError, match="delta=0"):
         model(calibration="cms", scale=None).fit(*data)
-    with pytest.raises(ValueError, match="scale=None"):
+    with pytest.raises(ValueError, match=r"scale=None or 'auto'\. Got scale='private'"):
         model(calibration="kst", scale="private").fit(*data)
     with pytest.raises(ValueError, match="method='objective'"):
         model(calibration="kst", method="output").fit(*data)
+    with pytest.raises(ValueError, match=r"'kst' cannot be confirmed .* 3 classes"):
+        model(calibration="kst", classes=[0, 1, 2]).fit(*data)
+
+
+def test_a_round_limit_of_c_is_named_as_it_is(data):
+    with pytest.raises(ValueError, match=r"at most 0\.475 for .* Got 0\.4751\."):
+        model(C=0.4751).fit(*data)
+    fitted = model(C=0.475).fit(*data)
+    assert fitted.privacy_.event.epsilon(1e-6) <= 1.0
+
+
+@pytest.mark.parametrize("neighboring", RELATIONS)
+def test_the_largest_c_of_kst(data, neighboring):
+    rows = 2 if neighboring == "replace" else 1
+    options = {"calibration": "kst", "neighboring": neighboring, "fit_intercept": False}
+    assert model(C=2 / rows, **options).fit(*data).privacy_.event.epsilon(1e-6) <= 1
+    with pytest.raises(ValueError, match=f"at most {2 / rows:g} for"):
+        model(C=2.001 / rows, **options).fit(*data)
+
+
+@pytest.mark.parametrize("neighboring", RELATIONS)
+def test_the_guarantee_says_what_it_assumes(data, neighboring):
+    options = {"neighboring": neighboring, "n_samples_hint": 50_000}
+    people = "every person is one row"
+    chosen = "the parameters were chosen without the data"
+    rows = ("there are at most 100,000 rows",) if neighboring == "add_remove" else ()
+    found = model(**options).fit(*data).privacy_.assumptions
+    assert found == (people, chosen, *rows)
+    with pytest.warns(PrivacyWarning):
+        found = model(classes=None, **options).fit(*data).privacy_.assumptions
+    labels = "the set of labels, which was read from the data, is public"
+    assert found == (people, chosen, labels, *rows)
 
 
 @pytest.mark.parametrize("neighboring", RELATIONS)

@@ -18,7 +18,7 @@ from skdp import BudgetAccountant, events
 from skdp.calibration import gaussian_shift
 from skdp.linear_model import DPRidge, _ridge
 from skdp.linear_model import _least_squares as ls
-from skdp.linear_model._ridge import _release_products
+from skdp.linear_model._unit_rows import UnitMap
 from skdp.noise import RandomBits
 
 RELATIONS = ("replace", "add_remove")
@@ -157,14 +157,15 @@ def test_every_release_has_the_noise_that_its_event_states(
     small, monkeypatch, relation, delta, scale, make
 ):
     """The scale of the noise over the sensitivity is the multiplier of the event."""
-    seen = []
+    seen, add_noise = [], ls.add_noise
 
     def recorded(noise, values, sensitivity, bits):
-        noisy, std = ls.add_noise(noise, values, sensitivity, bits)
+        noisy, std = add_noise(noise, values, sensitivity, bits)
         seen.append((values.size, std if delta else std / math.sqrt(2)))
         return noisy, std
 
-    monkeypatch.setattr(_ridge, "add_noise", recorded)
+    for module in (_ridge, ls):
+        monkeypatch.setattr(module, "add_noise", recorded)
     model = DPRidge(
         5.0, delta, neighboring=relation, scale=scale, n_samples_hint=500
     ).fit(make(small[0]), small[1])
@@ -210,7 +211,10 @@ def test_a_fit_pays_once_what_it_said(small, relation, delta):
         ({"alpha": 0.0}, "alpha"),
         ({"alpha": "auto"}, "alpha"),
         ({"data_norm": 0}, "data_norm"),
-        ({"scale": "private"}, "scale"),
+        ({"scale": "other"}, "'scale' .* or None"),
+        ({"bounds_y": (-1e101, 1)}, r"within \+-1e\+100"),
+        ({"fit_intercept": "no"}, "fit_intercept"),
+        ({"clip_predictions": 1}, "clip_predictions"),
         ({"epsilon": 0}, "epsilon"),
         ({"delta": 1.0}, "delta"),
         ({"neighboring": "swap"}, "neighboring"),
@@ -223,6 +227,29 @@ def test_wrong_parameters_are_named_and_cost_nothing(small, change, message):
     with pytest.raises((ValueError, TypeError), match=message):
         model.fit(small[0], small[1][:, 0])
     assert len(budget.spends) == 0
+
+
+def test_private_scaling_has_two_names(small):
+    X, y = small[0], small[1][:, 0]
+    auto, private = (
+        DPRidge(1e6, scale=scale, bounds_y=(-9, 9), random_state=0).fit(X, y)
+        for scale in ("auto", "private")
+    )
+    assert auto.privacy_.event == private.privacy_.event
+    np.testing.assert_allclose(auto.coef_, private.coef_, atol=0.01)
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_the_guarantee_says_what_it_assumes(small, relation):
+    model = DPRidge(neighboring=relation, n_samples_hint=50_000)
+    found = model.fit(small[0], small[1][:, 0]).privacy_.assumptions
+    expected = [
+        "every person is one row",
+        "the parameters, bounds_y among them, were chosen without the data",
+    ]
+    if relation == "add_remove":
+        expected.append("there are at most 100,000 rows")
+    assert found == tuple(expected)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -422,14 +449,16 @@ def draws(model, X, y, trials, seed):
     plan = model._plan(*X.shape)
     bits, order = RandomBits(seed, b"audit"), plan.order
     constant, norm = (0.5**0.5,) * 2 if model.fit_intercept else (None, 1.0)
-    rows_map = ls.RowMap(
+    rows_map = UnitMap(
         np.zeros(1), np.full(1, norm), constant, weighted=False, limit=norm
     )
     gram, cross, _ = ls.gram_sums(rows_map.rows(X, 1.0), y)
     _, ratio = ls.joint_sensitivity(len(gram), 1, order, model.neighboring)
     out = []
     for _ in range(trials):
-        found = _release_products(plan, plan.noises[0], rows_map.rows(X, 1.0), y, bits)
+        found = ls.release_products(
+            plan, plan.noises[0], rows_map.rows(X, 1.0), y, bits
+        )
         out.append(ls.pack(*found[:2], ratio, order))
     return ls.pack(gram, cross, ratio, order), np.array(out)
 

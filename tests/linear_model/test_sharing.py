@@ -72,6 +72,8 @@ def test_the_number_of_classes_is_public(data):
         model.privacy_cost(120, 4, n_classes=1)
     with pytest.raises(ValueError, match="n_samples"):
         model.privacy_cost(0, 4)
+    with pytest.raises(TypeError, match="n_classes"):
+        DPHuberRegressor().privacy_cost(120, 4, n_classes=3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
