@@ -5,7 +5,8 @@ turn, and the best of the repeats counts. LogisticRegression uses lbfgs with tol
 and the same C on the same (clipped, intercept-augmented) rows: its default tolerance
 stops far from the minimum. The last columns are gradient norms at the two solutions of
 the objective that both minimise (of the private model without its noise), and the
-peak memory of the private fit in copies of X.
+peak memory of the private fit in copies of X. Statistics stand beside numpy's, without
+gradients; "sklearn" is numpy there.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from skdp.erm.losses import Logistic
 from skdp.erm.solvers import Problem, minimize
 from skdp.erm.standardize import plain_map
 from skdp.linear_model import DPLogisticRegression, DPRidge
+from skdp.stats import DPMean, DPMedian, DPVariance
 
 
 def dense(n_rows: int, width: int) -> tuple[np.ndarray, np.ndarray]:
@@ -143,6 +145,25 @@ def ridge_row(name: str, n_rows: int, width: int, repeats: int) -> None:
         )
 
 
+def statistics_rows(n_rows: int, repeats: int) -> None:
+    """Time statistics of one column beside numpy, whose median is a sort."""
+    x = np.random.default_rng(0).random((n_rows, 1))
+    for kind, theirs in ((DPMean, np.mean), (DPVariance, np.var), (DPMedian, np.sort)):
+        for relation in ("replace", "add_remove"):
+            model = kind(bounds=(0, 1), neighboring=relation)
+            tasks = {
+                "numpy": lambda theirs=theirs: theirs(x[:, 0]),
+                "ours": lambda model=model: model.fit(x),
+            }
+            best = interleaved(tasks, repeats)
+            copies = peak_copies(tasks["ours"], x)
+            name = f"{kind.__name__} {n_rows} / {theirs.__name__}"
+            print(
+                f"{name:24} {relation:11} {best['ours']:8.3f} {best['numpy']:8.3f}"
+                f" {best['ours'] / best['numpy']:7.2f} {'':10} {'':10} {copies:7.2f}"
+            )
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -164,6 +185,7 @@ def main() -> None:
         ridge_row(
             f"ridge {n_rows // part}x{width}", n_rows // part, width, options.repeats
         )
+    statistics_rows(10_000_000 // part, options.repeats)
 
 
 if __name__ == "__main__":

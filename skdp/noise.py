@@ -30,7 +30,7 @@ from skdp.lazy_uniform import (
     is_below_ratio,
 )
 from skdp.random_bits import RandomBits, as_bits
-from skdp.validation import check_integer, check_real
+from skdp.validation import check_float_values, check_integer, check_real
 
 __all__ = [
     "MAX_SCALE",
@@ -38,6 +38,7 @@ __all__ = [
     "as_bits",
     "bernoulli_exp",
     "bernoulli_odds",
+    "categorical",
     "discrete_cauchy",
     "discrete_gaussian",
     "discrete_laplace",
@@ -54,6 +55,7 @@ _WINDOW = 2.0**-38  # a float64 comparison closer than this is settled exactly
 _PIECES = 64  # an exponential variable is a multiple of scale/64 plus a remainder
 _FINE_BITS = 45  # bits of a Laplace scale in its own fine units
 _CAP = 2**62
+_EXACT_TERMS = 2**26  # so many 27-bit integers add up exactly in float64
 _SMALLEST_SIGMA = Fraction(1, 2**20)
 
 
@@ -123,6 +125,28 @@ def _uniform(bound: int, count: int, bits: RandomBits) -> np.ndarray:
             words[rejected] = bits.words(rejected.size)
             rejected = rejected[words[rejected] >= np.uint64(limit)]
     return (words % np.uint64(bound)).astype(np.int64)
+
+
+def _uniform_below(bound: int, bits: RandomBits) -> int:
+    """Return an exact uniform integer in [0, bound) for a bound of any size."""
+    words = -(-bound.bit_length() // 64)
+    spare = 64 * words - bound.bit_length()
+    while True:
+        value = int.from_bytes(bits.words(words).tobytes(), "little") >> spare
+        if value < bound:
+            return value
+
+
+def _class_totals(mantissa: np.ndarray, group: np.ndarray) -> list[int]:
+    """Return the exact sum of the 53-bit integers of each group 0, 1, ..."""
+    totals = [0] * (int(group.max()) + 1)
+    for start in range(0, mantissa.size, _EXACT_TERMS):
+        part = slice(start, start + _EXACT_TERMS)
+        high = np.bincount(group[part], weights=mantissa[part] >> 27)
+        low = np.bincount(group[part], weights=mantissa[part] & (2**27 - 1))
+        for i in np.flatnonzero(high):
+            totals[i] += (int(high[i]) << 27) + int(low[i])
+    return totals
 
 
 def _signs(count: int, bits: RandomBits) -> np.ndarray:
@@ -317,6 +341,54 @@ def bernoulli_odds(
         return _accept(probability, settle, bits).astype(np.int64)
 
     return _filled(draw, size, random_state)
+
+
+def categorical(weights: Any, random_state: Any = None) -> int:
+    """Draw an index i with probability exactly ``weights[i] / sum(weights)``.
+
+    The weights are taken as the exact numbers that they are, and neither their sum nor
+    a small one among large ones is rounded.
+
+    Parameters
+    ----------
+    weights : array of float64 of shape (n,)
+        Finite numbers >= 0, not all 0.
+    random_state : None, int, Generator, RandomState or RandomBits
+        Source of the random bits.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from skdp.noise import categorical
+    >>> categorical([0.0, 2.5, 0.0])
+    1
+    """
+    values = check_float_values(weights, "weights")
+    if values.ndim != 1 or not ((values >= 0).all() and values.any()):
+        raise ValueError(
+            "The 'weights' parameter must be a vector of numbers >= 0, not all 0."
+        )
+    bits = as_bits(random_state)
+    where = np.flatnonzero(values)
+    fraction, exponent = np.frexp(values[where])
+    mantissa = np.ldexp(fraction, 53).astype(np.int64)  # in [2**52, 2**53)
+    group = exponent - exponent.min()
+    totals = _class_totals(mantissa, group)
+    totals = {i: total << i for i, total in enumerate(totals) if total}
+    rest = _uniform_below(sum(totals.values()), bits)
+    for i, total in totals.items():
+        chosen = i
+        if rest < total:
+            break
+        rest -= total
+    members = np.flatnonzero(group == chosen)
+    while True:  # a uniform proposal, accepted with probability mantissa/2**53
+        i = members[_uniform(members.size, 1, bits)[0]]
+        if int(bits.words(1)[0]) >> 11 < mantissa[i]:
+            return int(where[i])
 
 
 def discrete_laplace(scale: Any, size: Any = None, random_state: Any = None) -> Any:

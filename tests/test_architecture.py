@@ -34,6 +34,7 @@ RANKS = {
     "cluster": 8,
     "tree": 8,
     "model_selection": 9,
+    "pipeline": 9,
     "ensemble": 9,
     "audit": 10,
     "inspection": 10,

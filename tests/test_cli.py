@@ -52,12 +52,12 @@ def test_demo_says_what_the_models_cost(capsys):
 
 
 def test_demo_prints_the_total_of_one_budget(capsys):
-    # Six releases of epsilon 0.5, at most added up, and more than any five of them.
+    # Six releases of epsilon 0.5: at most added up, and more than any four of them.
     assert main(["demo", "--n-samples", "500"]) == 0
     text = capsys.readouterr().out
     assert "Privacy budget 'census': epsilon 3, delta 3e-06" in text
     total = re.search(r"epsilon ([\d.]+) of 3 read so far .*, delta \S+ of 3e-06", text)
-    assert 2.4 < float(total[1]) <= 3
+    assert 2.0 < float(total[1]) <= 3
     assert "6 spends recorded" in text
     assert "cannot pay for Pure(eps=3)" in text
 
@@ -119,7 +119,6 @@ def test_demo_is_near_the_truth(capsys):
     [
         (["demo", "--epsilon", "0"], "'epsilon'"),
         (["demo", "--epsilon", "nan"], "'epsilon'"),
-        (["demo", "--epsilon", "11"], "'epsilon'"),
         (["demo", "--n-samples", "0"], "'n_samples'"),
         (["demo", "--seed", "-1"], "'random_state'"),
         (["demo", "--epsilon", "x"], "--epsilon"),

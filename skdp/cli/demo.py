@@ -1,31 +1,20 @@
 """``python -m skdp demo``: private models and statistics of a synthetic census."""
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from skdp import events
 from skdp.accounting import BudgetAccountant
 from skdp.datasets import make_census
 from skdp.exceptions import BudgetExceededError
 from skdp.linear_model import DPLogisticRegression
-from skdp.mechanisms import (
-    DiscreteLaplace,
-    Laplace,
-    SmoothSensitivity,
-    median_rank,
-    sensitivity,
-    smooth_sensitivity_median,
-)
-from skdp.noise import RandomBits
+from skdp.stats import DPHistogram, DPMean, DPMedian
 from skdp.validation import check_epsilon
 
 __all__ = ["add_command", "demo"]
-
-Pay = Callable[[events.Event, str], None]
 
 _INCOME_BOUNDS = (0.0, 500_000.0)
 _AGE_BOUNDS = (18.0, 95.0)
@@ -83,61 +72,47 @@ def _models(
         )
 
 
-def _mean_income(
-    income: np.ndarray, epsilon: float, pay: Pay, bits: RandomBits
-) -> None:
-    # Incomes are whole numbers, so that their sum is exact in float64. The number of
-    # people is public under "replace": dividing by it comes after the release.
-    clipped = np.clip(income, *_INCOME_BOUNDS)
-    mechanism = Laplace(epsilon, sensitivity.total(_INCOME_BOUNDS))
-    pay(mechanism.event, "mean income")
-    private = mechanism.release(clipped.sum(), bits) / clipped.size
-    truth = income.mean()
+def _mean_income(income: np.ndarray, price: dict[str, Any]) -> None:
+    model = DPMean(bounds=_INCOME_BOUNDS, **price).fit(income[:, None])
+    private, truth = model.mean_[0], income.mean()
     cells = (f"{private:,.0f}", f"{truth:,.0f}", f"{private - truth:+,.0f}")
-    print(_row("mean income", *cells, f"{epsilon:g}"))
-    reach = mechanism.interval(0.95)[1] / clipped.size
-    print(f"      incomes clipped at 500,000; noise within +-{reach:,.0f} at 95 %")
+    print(_row("mean income", *cells, f"{model.epsilon:g}"))
+    print(
+        "      incomes clipped at 500,000; standard error of the noise "
+        f"{model.standard_error_[0]:,.0f}"
+    )
 
 
 def _region_counts(
-    region: np.ndarray, names: Sequence[str], epsilon: float, pay: Pay, bits: RandomBits
+    region: np.ndarray, names: dict[int, str], price: dict[str, Any]
 ) -> None:
+    model = DPHistogram(categories=[list(names)], **price).fit(region[:, None])
     counts = np.bincount(region.astype(int), minlength=len(names))
-    mechanism = DiscreteLaplace(epsilon, int(sensitivity.histogram("replace")))
-    pay(mechanism.event, "people by region")
-    private = np.maximum(mechanism.release(counts, bits), 0)
-    for name, noisy, truth in zip(names, private, counts, strict=True):
+    for i, name in enumerate(names.values()):
+        noisy, truth = model.counts_[i], counts[i]
         cells = (f"{noisy:,}", f"{truth:,}", f"{noisy - truth:+,}")
-        cost = f"{epsilon:g}" if name == names[0] else ""
-        print(_row(f"people, {name}", *cells, cost))
-    reach = mechanism.interval(0.95)[1]
-    print(f"      all counts for one epsilon; noise within +-{reach} at 95 %")
+        print(_row(f"people, {name}", *cells, "" if i else f"{model.epsilon:g}"))
+    print(
+        "      all counts for one epsilon; standard error of the noise "
+        f"{model.standard_error_:.1f}"
+    )
 
 
-def _median_age(
-    age: np.ndarray, mechanism: SmoothSensitivity, pay: Pay, bits: RandomBits
-) -> None:
-    truth = float(np.sort(age)[median_rank(age.size) - 1])
-    smooth = smooth_sensitivity_median(age, mechanism.beta, mechanism.bounds)
-    pay(mechanism.event, "median age")
-    private = mechanism.release(truth, smooth, bits)
-    cells = (f"{private:.2f}", f"{truth:.2f}", f"{private - truth:+.2f}")
-    print(_row("median age", *cells, f"{mechanism.epsilon:g}"))
+def _median_age(age: np.ndarray, price: dict[str, Any]) -> None:
+    model = DPMedian(bounds=_AGE_BOUNDS, resolution=1, **price).fit(age[:, None])
+    private, truth = model.median_[0], np.quantile(age, 0.5, method="inverted_cdf")
+    cells = (f"{private:.0f}", f"{truth:.0f}", f"{private - truth:+.0f}")
+    print(_row("median age", *cells, f"{model.epsilon:g}"))
 
 
 def demo(n_samples: int, epsilon: float, seed: int | None) -> None:
     """Train three models and release three statistics, all from one budget."""
     census = make_census(n_samples, seed)
-    median = SmoothSensitivity(epsilon, _AGE_BOUNDS)  # refuses an epsilon above 10
-    regions = list(census.categories["region"].values())
-    bits = RandomBits(seed)  # one stream: no two releases share noise
+    regions = census.categories["region"]
     budget = BudgetAccountant(
         6 * check_epsilon(epsilon), delta=3 * _MODEL_DELTA, name="census"
     )
-
-    def pay(event: events.Event, label: str) -> None:
-        budget.spend(event, label, seeded=bits.seeded)
-
+    price = {"epsilon": epsilon, "accountant": budget, "random_state": seed}
     print(f"A synthetic census of {n_samples:,} people. Nobody in it exists, so the")
     print("truth can stand beside the private answers.\n")
     # Models first: the first release decides by which rules the budget is counted, and
@@ -145,9 +120,9 @@ def demo(n_samples: int, epsilon: float, seed: int | None) -> None:
     _models(census, epsilon, budget, seed)
     print("\nStatistics of the same people, from the same budget:\n")
     print(_row("", "private", "truth", "error", "epsilon"))
-    _mean_income(census.income, epsilon, pay, bits)
-    _region_counts(census.data[:, 5], regions, epsilon, pay, bits)
-    _median_age(census.data[:, 0], median, pay, bits)
+    _mean_income(census.income, price)
+    _region_counts(census.data[:, 5], regions, price)
+    _median_age(census.data[:, 0], price)
     print(f"\n{budget}\n\nAs much again is refused before any noise is drawn:")
     try:
         budget.spend(epsilon=budget.epsilon, label="as much again")
