@@ -2,7 +2,7 @@
 
 A classic exercise: releases on the same rows add up, releases on disjoint rows do not.
 With prices e1 and e2 for mean and variance of the first half, and e3 for the median of
-the second, the whole costs max(e1 + e2, e3). Run ``python examples/course_statistics.py``.
+the second, the whole costs max(e1 + e2, e3).
 """
 
 from skdp import BudgetAccountant

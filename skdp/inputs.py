@@ -4,11 +4,18 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
-from skdp.validation import check_bounds, check_real
+from skdp.validation import check_bounds
 
-__all__ = ["as_floats", "feature_bounds", "validated"]
+__all__ = [
+    "as_floats",
+    "as_rows",
+    "canonical",
+    "feature_bounds",
+    "validated",
+    "without_values",
+]
 
 _LARGEST = 1e100  # of bounds: their squares are still floats
 
@@ -19,16 +26,37 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
     ``options`` are those of ``validate_data``; CSR and floats if they do not say.
     """
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
+    _refuse_dates(X)
     try:
         found = validate_data(estimator, X, y, **options)
     except ValueError as error:
-        raise ValueError(_without_values(str(error))) from None
-    return (_canonical(found[0]), *found[1:]) if isinstance(found, tuple) else found
+        raise ValueError(without_values(str(error))) from None
+    if isinstance(found, tuple):
+        return canonical(found[0]), *found[1:]
+    return canonical(found)
 
 
-def _without_values(message: str) -> str:
+def _refuse_dates(X: Any) -> None:
+    """Refuse dates and durations, which numpy would take for numbers of its own."""
+    kinds = getattr(X, "dtypes", None)  # of the columns of a frame
+    if kinds is None:
+        kinds = [getattr(X, "dtype", None)]
+    if any(getattr(kind, "kind", "") in ("m", "M") for kind in kinds):
+        raise ValueError(
+            "X must hold numbers. Got dates or durations: convert them to numbers "
+            "first, by a public rule."
+        )
+
+
+def without_values(message: str) -> str:
     """Return a message of scikit-learn or numpy without the data that it quotes."""
-    if "could not convert" in message:
+    if "contains NaN" in message and "Input X" in message:
+        return (
+            "Input X contains NaN. Use missing='drop' where the estimator has it, or "
+            "DPSimpleImputer before it. Rows that you leave out yourself tell how many "
+            "have missing values."
+        )
+    if "could not convert" in message or "bytes/strings" in message:
         return (
             "The data could not be converted to float: it holds text. Encode "
             "categories with public categories first."
@@ -41,6 +69,21 @@ def _without_values(message: str) -> str:
     return message
 
 
+def as_rows(X: Any, width: int, **options: Any) -> Any:
+    """Return a fresh array of transformed rows, for ``inverse_transform``.
+
+    ``options`` are those of ``check_array``; ``width`` is the number of columns.
+    """
+    options = {"dtype": [np.float64, np.float32], "copy": True, **options}
+    try:
+        X = check_array(X, **options)
+    except ValueError as error:
+        raise ValueError(without_values(str(error))) from None
+    if X.shape[1] != width:
+        raise ValueError(f"X must have {width} column(s) here. Got {X.shape[1]}.")
+    return X
+
+
 def as_floats(y: np.ndarray) -> np.ndarray:
     """Return targets as float64; errors do not quote them."""
     try:
@@ -49,7 +92,7 @@ def as_floats(y: np.ndarray) -> np.ndarray:
         raise ValueError("The targets 'y' must be numbers.") from None
 
 
-def _canonical(X: Any) -> Any:
+def canonical(X: Any) -> Any:
     """Return a sparse matrix with each entry once; the caller's own is not changed."""
     if sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()
@@ -83,5 +126,9 @@ def feature_bounds(
         ) from None
     for pair in zip(low, high, strict=True):
         check_bounds(pair, name)
-        check_real(max(map(abs, pair)), f"{name} (largest size)", high=_LARGEST)
+        if max(map(abs, pair)) >= _LARGEST:
+            raise ValueError(
+                f"The {name!r} parameter must lie within +-1e100, so that squares are "
+                f"floats. Got {bounds!r}."
+            )
     return np.array(low, dtype=float), np.array(high, dtype=float)

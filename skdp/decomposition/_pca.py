@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp import events
 from skdp.base import PrivateEstimator, check_hint
-from skdp.inputs import validated
+from skdp.inputs import as_rows, validated
 from skdp.stats._base import Plan, Table
 from skdp.stats._second_moments import ball_rows, plan_moments, release_moments
 from skdp.validation import check_bool, check_integer, check_option, check_real
@@ -207,7 +207,7 @@ class DPPCA(
         n_rows = self._public_rows(n_samples)
         price = (self.epsilon, self.delta, self.method, self.neighboring)
         release = plan_moments(n_features, n_rows, *price, sums=self._private_center())
-        return Plan(release, release.event, (n_samples, n_features), n_rows)
+        return Plan(release, release.event)
 
     def _plan_for(self, data: Table) -> Plan:
         self._check_rows(len(data.X))
@@ -308,16 +308,9 @@ class DPPCA(
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        X = np.asarray(X)
-        kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
-        if X.ndim != 2 or X.shape[1] != self.n_components_:
-            raise ValueError(
-                f"X must have shape (n_samples, {self.n_components_}). Got {X.shape}."
-            )
-        matrix = self.components_ * self._scales()[:, None]
-        return X.astype(kind, copy=False) @ matrix.astype(kind) + self.mean_.astype(
-            kind
-        )
+        X = as_rows(X, self.n_components_)
+        matrix = (self.components_ * self._scales()[:, None]).astype(X.dtype)
+        return X @ matrix + self.mean_.astype(X.dtype)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

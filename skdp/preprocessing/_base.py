@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array
 
 from skdp import divergences, events
 from skdp.base import PrivacyGuarantee, PrivateEstimator, check_hint
-from skdp.inputs import _without_values
+from skdp.inputs import without_values
 from skdp.validation import check_integer
 
 __all__ = [
@@ -163,7 +163,7 @@ def as_rows(estimator: Any, X: Any, width: int | None = None, **options: Any) ->
     try:
         X = check_array(X, **options)
     except ValueError as error:
-        raise ValueError(_without_values(str(error))) from None
+        raise ValueError(without_values(str(error))) from None
     width = estimator.n_features_in_ if width is None else width
     if X.shape[1] != width:
         raise ValueError(

@@ -7,19 +7,11 @@ from scipy import sparse
 
 from skdp.erm.rows import row_norms
 
-__all__ = ["box_norm", "canonical", "clip_rows"]
+__all__ = ["box_norm", "clip_rows"]
 
 _UNIT = 2.0**-53
 _HUGE = 1e100  # rows this long are made shorter first, without rounding
 _SHORTER = 2.0**-700
-
-
-def canonical(X: Any) -> Any:
-    """Return a sparse matrix with each entry once; the caller's own is not changed."""
-    if sparse.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 def _times(X: Any, factor: np.ndarray) -> Any:

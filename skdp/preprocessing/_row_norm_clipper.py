@@ -5,7 +5,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from skdp.inputs import validated
-from skdp.preprocessing._norms import canonical, clip_rows
+from skdp.preprocessing._norms import clip_rows
 from skdp.validation import check_real
 
 __all__ = ["RowNormClipper"]
@@ -81,7 +81,7 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray or CSR of shape (n_samples, n_features)
         """
         norm = check_real(self.norm, "norm", low=1e-30, high=1e30, closed="both")
-        X = canonical(validated(self, X, reset=False))
+        X = validated(self, X, reset=False)
         clipped = clip_rows(X, norm)
         return clipped.copy() if clipped is X else clipped
 

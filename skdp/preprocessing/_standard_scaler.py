@@ -17,7 +17,7 @@ from skdp.preprocessing._base import (
     as_rows,
     clip_values,
 )
-from skdp.preprocessing._norms import box_norm, canonical, clip_rows
+from skdp.preprocessing._norms import box_norm, clip_rows
 from skdp.preprocessing._sparse_sums import sparse_sums
 from skdp.stats._range import find_bounds, plan_range
 from skdp.stats._release import Release, plan_release
@@ -227,7 +227,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer, BaseEstimator):
     def _rows(self, X: Any, reset: bool) -> Any:
         """Return validated rows, dense or CSR."""
         finite = "allow-nan" if self.missing == "drop" else True
-        X = canonical(validated(self, X, ensure_all_finite=finite, reset=reset))
+        X = validated(self, X, ensure_all_finite=finite, reset=reset)
         if sparse.issparse(X) and self.with_mean:
             raise ValueError(
                 "Sparse rows cannot be centred: they would become dense. Use "

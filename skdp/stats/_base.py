@@ -36,18 +36,12 @@ class Plan:
         The noise of the statistic itself.
     event : Event
         What the whole fit costs.
-    shape : tuple of int
-        Rows and features; under "add_remove" the number of rows is not used.
-    n_rows : float
-        A public bound of the number of rows.
     search : RangePlan or None
         How bounds are found, where none are given.
     """
 
     release: Any
     event: events.Event
-    shape: tuple[int, int]
-    n_rows: float
     search: RangePlan | None = None
     subtasks: int = 0
 
@@ -117,8 +111,7 @@ class BoundedStatistic(PrivateEstimator):
         release, event = self._plan_release(n_samples, n_features, epsilon)
         if search is not None:
             event = events.Composed((*search.events, event))
-        shape = (n_samples, n_features)
-        return Plan(release, event, shape, self._public_rows(n_samples), search)
+        return Plan(release, event, search)
 
     def _plan_for(self, data: Table) -> Plan:
         """Return the plan for validated data."""
@@ -164,7 +157,9 @@ class BoundedStatistic(PrivateEstimator):
         return low, high
 
     def _assumptions(self) -> tuple[str, ...]:
-        found = ["every person is one row", "the bounds were chosen without the data"]
+        outer = "outer " if self.bounds is None else ""
+        chosen = f"the {outer}bounds were chosen without the data"
+        found = ["every person is one row", chosen]
         if self.neighboring == "add_remove":
             found.append(f"there are at most {self._public_rows(0):,.0f} rows")
         return tuple(found)

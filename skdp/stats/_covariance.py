@@ -345,6 +345,9 @@ def cov(
     outer_bounds: Any = None,
     row_norm: float | None = None,
     ddof: int = 0,
+    method: str = "auto",
+    radius: float = 100.0,
+    spread: Any = (0.1, 10),
     missing: str = "error",
     n_samples_hint: int | None = None,
     neighboring: str = "replace",
@@ -353,8 +356,15 @@ def cov(
 ) -> np.ndarray:
     """Return the covariance matrix of a table, with differential privacy.
 
-    Rows are samples, other than in ``numpy.cov``. Parameters are those of
-    :class:`DPCovariance`.
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows are samples, other than in ``numpy.cov``. The other parameters are those
+        of :class:`DPCovariance`.
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_features)
 
     Examples
     --------
@@ -369,6 +379,9 @@ def cov(
         outer_bounds=outer_bounds,
         row_norm=row_norm,
         ddof=ddof,
+        method=method,
+        radius=radius,
+        spread=spread,
         missing=missing,
         n_samples_hint=n_samples_hint,
         neighboring=neighboring,

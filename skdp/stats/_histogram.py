@@ -255,7 +255,7 @@ class DPHistogram(PrivateEstimator, BaseEstimator):
         price = self.epsilon, self.delta, self.method, self.neighboring
         mechanism, axes = _mechanism(*price), self._axes(n_features)
         release = _HistogramPlan(mechanism, axes)
-        return Plan(release, mechanism.event, (n_samples, n_features), math.inf)
+        return Plan(release, mechanism.event)
 
     def _plan_for(self, data: Cells) -> Plan:
         return self._plan(data.n_rows, len(data.columns))

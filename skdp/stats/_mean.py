@@ -228,6 +228,8 @@ def mean(
     bounds: Any,
     outer_bounds: Any = None,
     method: str = "auto",
+    radius: float = 100.0,
+    spread: Any = (0.1, 10),
     missing: str = "error",
     n_samples_hint: int | None = None,
     neighboring: str = "replace",
@@ -236,7 +238,14 @@ def mean(
 ) -> float:
     """Return the mean of a 1-D array, with differential privacy.
 
-    Parameters are those of :class:`DPMean`.
+    Parameters
+    ----------
+    x : array-like of shape (n_samples,)
+        Numbers. The other parameters are those of :class:`DPMean`.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -251,6 +260,8 @@ def mean(
         bounds=bounds,
         outer_bounds=outer_bounds,
         method=method,
+        radius=radius,
+        spread=spread,
         missing=missing,
         n_samples_hint=n_samples_hint,
         neighboring=neighboring,

@@ -194,7 +194,15 @@ def median(
 ) -> float:
     """Return the median of a 1-D array, with differential privacy.
 
-    Parameters are those of :class:`DPMedian`.
+    Parameters
+    ----------
+    x : array-like of shape (n_samples,)
+        Numbers. The other parameters are those of :class:`DPMedian`, without
+        ``confidence``: a float has no interval.
+
+    Returns
+    -------
+    float
 
     Examples
     --------

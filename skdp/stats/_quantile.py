@@ -242,7 +242,11 @@ def quantile(
 ) -> Any:
     """Return quantiles of a 1-D array, with differential privacy.
 
-    Parameters are those of :class:`DPQuantile`.
+    Parameters
+    ----------
+    x : array-like of shape (n_samples,)
+        Numbers. The other parameters are those of :class:`DPQuantile`, without
+        ``confidence``: a float has no interval.
 
     Returns
     -------

@@ -111,6 +111,20 @@ class Quantiles(BoundedStatistic):
     def _plan_release(
         self, n_samples: int, n_features: int, epsilon: float
     ) -> tuple[Shares, events.Event]:
+        try:
+            return self._shared_plan(n_samples, n_features, epsilon)
+        except ValueError as error:
+            if "'epsilon'" not in str(error):
+                raise
+            raise ValueError(
+                f"The 'epsilon' parameter is too small: {self.epsilon!r} is shared by "
+                f"{n_features} feature(s) and {self._levels().size} quantile(s). Of a "
+                f"share: {error}"
+            ) from None
+
+    def _shared_plan(
+        self, n_samples: int, n_features: int, epsilon: float
+    ) -> tuple[Shares, events.Event]:
         grids = self._grids(n_features)
         each, count = epsilon / n_features, self._levels().size
         shares = Shares(each)

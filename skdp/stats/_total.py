@@ -68,6 +68,11 @@ class DPSum(BoundedStatistic, BaseEstimator):
     "add_remove"; with missing values the larger of the two. Rounding errors are part of
     it. Assumes that the bounds are chosen without the private data.
 
+    References
+    ----------
+    Dwork, McSherry, Nissim and Smith (2006). Calibrating noise to sensitivity in
+    private data analysis.
+
     Examples
     --------
     >>> import numpy as np
@@ -157,7 +162,14 @@ def total(
 ) -> float:
     """Return the sum of a 1-D array, with differential privacy.
 
-    Parameters are those of :class:`DPSum`.
+    Parameters
+    ----------
+    x : array-like of shape (n_samples,)
+        Numbers. The other parameters are those of :class:`DPSum`.
+
+    Returns
+    -------
+    float
 
     Examples
     --------

@@ -144,6 +144,11 @@ class DPVariance(_Spread, BaseEstimator):
     (docs, theory of statistics). Rounding errors are part of the sensitivity. Assumes
     that the bounds, and the outer bounds, are chosen without the private data.
 
+    References
+    ----------
+    Dwork, McSherry, Nissim and Smith (2006). Calibrating noise to sensitivity in
+    private data analysis.
+
     Examples
     --------
     >>> import numpy as np
@@ -317,7 +322,14 @@ def var(
 ) -> float:
     """Return the variance of a 1-D array, with differential privacy.
 
-    Parameters are those of :class:`DPVariance`.
+    Parameters
+    ----------
+    x : array-like of shape (n_samples,)
+        Numbers. The other parameters are those of :class:`DPVariance`.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -358,7 +370,14 @@ def std(
 ) -> float:
     """Return the standard deviation of a 1-D array, with differential privacy.
 
-    Parameters are those of :class:`DPStandardDeviation`.
+    Parameters
+    ----------
+    x : array-like of shape (n_samples,)
+        Numbers. The other parameters are those of :class:`DPStandardDeviation`.
+
+    Returns
+    -------
+    float
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Wrong input: a clear error, no data in it, and nothing spent."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from skdp import BudgetAccountant
@@ -35,12 +36,16 @@ def test_data(kind):
     secret = np.full((10, 2), 0.4711)
     broken = secret.copy()
     broken[3, 1] = np.nan
-    refused(kind(), broken, "NaN")
+    refused(kind(), broken, "NaN", "missing='drop'")
     broken[3, 1] = np.inf
     refused(kind(), broken, "infinity")
     refused(kind(missing="drop"), broken, "infinity")
     refused(kind(), secret[:, 0], "2D")
-    refused(kind(), [["0.4711x", "a"]] * 4)
+    refused(kind(), [["0.4711x", "a"]] * 4, "text")
+    dates = np.arange(8).reshape(4, 2).astype("datetime64[D]")
+    refused(kind(), dates, "dates or durations")
+    refused(kind(), pd.DataFrame({"day": dates[:, 0], "n": 0.4711}), "dates")
+    refused(kind(), dates - dates[0, 0], "dates or durations")
     refused(kind(), np.empty((0, 2)), "0 sample")
     refused(kind(), np.full((4, 1), 0.4711 + 1j), "Complex")
 
@@ -102,7 +107,7 @@ def test_special_parameters():
     refused(DPMedian(confidence=1.0), GOOD, "confidence")
     refused(DPMedian(resolution=-1.0), GOOD, "resolution")
     refused(DPMedian(resolution=5.0), GOOD, "resolution")
-    refused(DPMedian(1e-9), GOOD, "epsilon")
+    refused(DPMedian(1e-9), GOOD, "'epsilon' parameter is too small: 1e-09", "2 feat")
     refused(DPQuantile([0.2, 0.8], 1e-7), GOOD, "epsilon")
     refused(DPQuantile([0.2, 0.8], 1e-4, method="joint"), GOOD, "epsilon")
     fine = {"resolution": 1e-9}

@@ -347,6 +347,11 @@ def test_functions_are_the_estimators():
     accountant = BudgetAccountant(1.0, 0.0)
     stats.mean(x, 0.25, bounds=(0, 10), accountant=accountant)
     assert accountant.total().epsilon == 0.25
+    press = {"method": "coinpress", "radius": 10.0, "spread": (1, 4)}
+    many = np.random.default_rng(1).normal(5, 2, 5000)
+    found = stats.mean(many, 2.0, 1e-6, bounds=None, **press)
+    assert abs(found - 5) < 1
+    assert abs(stats.cov(many[:, None], 2.0, bounds=None, **press)[0, 0] - 4) < 2
     with pytest.raises(TypeError, match="bounds"):
         stats.mean(x)
     with pytest.raises(ValueError, match="one-dimensional"):
