@@ -151,7 +151,8 @@ class PrivateEstimator(CallbackSupportMixin):
     def _fit(self, X: Any, y: Any = None) -> "PrivateEstimator":
         """Run the fit: validate, plan, spend, release, publish."""
         self._check_budget()
-        data = self._validate(X, y)
+        with np.errstate(all="ignore"):  # numpy's warnings would tell about the data
+            data = self._validate(X, y)
         plan = self._plan_for(data)
         context = b""
         if self.random_state is not None:
@@ -169,7 +170,8 @@ class PrivateEstimator(CallbackSupportMixin):
             if self.accountant is not None:
                 label = type(self).__name__
                 self.accountant.spend(plan.event, label, seeded=bits.seeded)
-            self._release(plan, data, bits, sampling)
+            with np.errstate(all="ignore"):
+                self._release(plan, data, bits, sampling)
             self._callback_end()
         finally:
             self.__dict__.pop("_progress_context", None)

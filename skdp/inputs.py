@@ -18,6 +18,7 @@ __all__ = [
 ]
 
 _LARGEST = 1e100  # of bounds: their squares are still floats
+_NARROW = 1e-13  # smallest width of bounds, in terms of their size
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
@@ -27,10 +28,14 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
     """
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
     _refuse_dates(X)
+    message = None
     try:
-        found = validate_data(estimator, X, y, **options)
+        with np.errstate(all="ignore"):  # whether sums overflow is private
+            found = validate_data(estimator, X, y, **options)
     except ValueError as error:
-        raise ValueError(without_values(str(error))) from None
+        message = without_values(str(error))
+    if message is not None:  # here, so that the exception has no context with data
+        raise ValueError(message)
     if isinstance(found, tuple):
         return canonical(found[0]), *found[1:]
     return canonical(found)
@@ -40,6 +45,11 @@ def _refuse_dates(X: Any) -> None:
     """Refuse dates and durations, which numpy would take for numbers of its own."""
     kinds = getattr(X, "dtypes", None)  # of the columns of a frame
     if kinds is None:
+        if isinstance(X, (list, tuple)):
+            try:
+                X = np.asarray(X)
+            except ValueError:  # rows of different lengths, for validate_data to refuse
+                return
         kinds = [getattr(X, "dtype", None)]
     if any(getattr(kind, "kind", "") in ("m", "M") for kind in kinds):
         raise ValueError(
@@ -75,10 +85,14 @@ def as_rows(X: Any, width: int, **options: Any) -> Any:
     ``options`` are those of ``check_array``; ``width`` is the number of columns.
     """
     options = {"dtype": [np.float64, np.float32], "copy": True, **options}
+    message = None
     try:
-        X = check_array(X, **options)
+        with np.errstate(all="ignore"):
+            X = check_array(X, **options)
     except ValueError as error:
-        raise ValueError(without_values(str(error))) from None
+        message = without_values(str(error))
+    if message is not None:
+        raise ValueError(message)
     if X.shape[1] != width:
         raise ValueError(f"X must have {width} column(s) here. Got {X.shape[1]}.")
     return X
@@ -130,5 +144,10 @@ def feature_bounds(
             raise ValueError(
                 f"The {name!r} parameter must lie within +-1e100, so that squares are "
                 f"floats. Got {bounds!r}."
+            )
+        if pair[1] - pair[0] <= max(_NARROW * max(map(abs, pair)), 1 / _LARGEST):
+            raise ValueError(
+                f"The {name!r} parameter must be wider, for float64 to tell values "
+                f"between them apart. Got {bounds!r}."
             )
     return np.array(low, dtype=float), np.array(high, dtype=float)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.compose import make_column_selector as by_dtype
+from sklearn.compose import make_column_selector as column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
@@ -15,6 +15,7 @@ from skdp.preprocessing import BoundsScaler, RowNormClipper
 
 __all__ = ["check_pipeline"]
 
+_FREE = (BoundsScaler, RowNormClipper)
 _FREEZE = "fit it on public data and freeze it (sklearn.frozen.FrozenEstimator)"
 _SCALE = "DPStandardScaler, or BoundsScaler with public bounds"
 _RANGE = "DPMinMaxScaler, or BoundsScaler with public bounds"
@@ -89,7 +90,9 @@ _PUBLIC: dict[str, Callable[[Any], bool]] = {
     "OneHotEncoder": _given_categories,
     "OrdinalEncoder": _given_categories,
     "SimpleImputer": lambda step: (
-        step.strategy == "constant" and not step.add_indicator
+        step.strategy == "constant"
+        and not step.add_indicator
+        and step.keep_empty_features  # which features are empty is data
     ),
     "MissingIndicator": lambda step: step.features == "all",
     "CountVectorizer": lambda step: step.vocabulary is not None,
@@ -155,12 +158,14 @@ def _kind(step: Any) -> str:
 
 
 def _is_private(step: Any) -> bool:
+    if isinstance(step, _FREE):
+        return False
     return isinstance(step, PrivateEstimator) or hasattr(step, "privacy_cost")
 
 
 def _reads_nothing(step: Any) -> bool:
     """Whether a fit of this non-private step reads nothing private."""
-    if isinstance(step, (BoundsScaler, RowNormClipper)):
+    if isinstance(step, _FREE):
         return True
     public = _PUBLIC.get(_kind(step))
     if public is not None:
@@ -198,15 +203,42 @@ def _about_leaf(step: _Step) -> str | None:
     )
 
 
+def _by_name(columns: Any) -> bool:
+    """Whether a selector goes by the names of columns alone, not by their dtypes."""
+    return (
+        isinstance(columns, column_selector)
+        and columns.dtype_include is None
+        and columns.dtype_exclude is None
+    )
+
+
+def _may_be_sparse(step: Any) -> bool:
+    """Whether the output of a step may be sparse."""
+    if isinstance(step, Pipeline):
+        return any(_may_be_sparse(inner) for _, inner in step.steps)
+    if isinstance(step, str):
+        return False
+    return bool(getattr(step, "sparse_output", False)) or (
+        getattr(step, "encode", "") == "onehot"
+    )
+
+
 def _about_container(step: _Step) -> str | None:
     """Return what a container of other estimators learns itself."""
     whole = step.estimator
     if isinstance(whole, ColumnTransformer):
         choices = [columns for _, _, columns in whole.transformers]
-        if any(callable(c) and not isinstance(c, by_dtype) for c in choices):
+        if any(callable(c) and not _by_name(c) for c in choices):
             return (
                 f"{step.title} chooses columns by a function that sees the data: name "
                 "the columns."
+            )
+        if whole.sparse_threshold > 0 and any(
+            _may_be_sparse(inner) for _, inner, _ in whole.transformers
+        ):
+            return (
+                f"{step.title} makes its output sparse or not by the number of zeros "
+                "in the data: set sparse_threshold=0."
             )
         return None
     if isinstance(whole, TransformedTargetRegressor) and whole.regressor is None:

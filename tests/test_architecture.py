@@ -25,6 +25,7 @@ RANKS = {
     "accounting": 5,
     "erm": 6,
     "inputs": 6,
+    "categories": 6.5,
     "base": 7,
     "stats": 7.5,
     "linear_model": 8,

@@ -68,7 +68,7 @@ FINE = [
     HashingVectorizer(),
     CountVectorizer(vocabulary=["a", "b"]),
     OneHotEncoder(categories=[["a", "b"]]),
-    SimpleImputer(strategy="constant"),
+    SimpleImputer(strategy="constant", keep_empty_features=True),
     SplineTransformer(knots=np.array([[0.0], [1.0]])),
     RBFSampler(gamma=1.0),
     GaussianRandomProjection(n_components=3),
@@ -91,6 +91,7 @@ LEAKS = {
     PCA(): "DPPCA",
     SimpleImputer(): "DPSimpleImputer",
     SimpleImputer(strategy="constant", add_indicator=True): "DPSimpleImputer",
+    SimpleImputer(strategy="constant"): "DPSimpleImputer",  # drops empty features
     OneHotEncoder(): "DPOneHotEncoder",
     OneHotEncoder(categories=[["a"]], min_frequency=3): "DPOneHotEncoder",
     SelectKBest(): "in advance",
@@ -176,6 +177,12 @@ def test_other_containers():
 def test_a_last_step_that_is_not_private():
     (found,) = leaks(make_pipeline(DPStandardScaler(), LogisticRegression()))
     assert "DPLogisticRegression" in found
+
+
+def test_free_steps_need_no_accountant():
+    budget = BudgetAccountant(1.0)
+    steps = (BoundsScaler(), RowNormClipper(), model(accountant=budget))
+    assert leaks(make_pipeline(*steps)) == []
 
 
 def test_plain_estimators():

@@ -207,10 +207,11 @@ class RowMap:
             with np.errstate(over="ignore"):
                 inner *= self.scale
                 norms = np.sqrt(np.einsum("ij,ij->i", inner, inner))
-            large = ~np.isfinite(norms)
-            if large.any():  # these rows alone: a row must not change another one
-                inner[large] = np.clip(inner[large], -_HUGE, _HUGE)
-                norms[large] = row_norms(inner[large])
+            # Each value by itself: a row must not change another one, and its own norm
+            # is rounded otherwise at another place. Nothing to do for smaller norms.
+            if not np.max(norms, initial=0) <= _HUGE / 2:
+                np.clip(inner, -_HUGE, _HUGE, out=inner)
+                norms = np.sqrt(np.einsum("ij,ij->i", inner, inner))
             inner *= self._factors(norms)[:, None]
         if self.intercept is not None:
             Z[:, width] = self.intercept

@@ -95,7 +95,7 @@ class Composed(Event):
         pure, delta = self.basic()
         if math.isfinite(pure):
             bounds.append(delta + divergences.pure_profile(epsilon, pure))
-        for bound in (self._rdp_profile, self._pld_profile):
+        for bound in (self._rdp_profile, self._pld_profile, self._split_profile):
             try:
                 bounds.append(bound(epsilon))
             except (UnsupportedEventError, OverflowError):
@@ -103,6 +103,27 @@ class Composed(Event):
         if len(bounds) == 1:
             raise self._refusal("a privacy profile of these parts")
         return min(bounds)
+
+    def _split_profile(self, epsilon: float) -> float:
+        """Return the profile of the other parts beyond what the pure parts take.
+
+        That is basic composition of the two, with the best point of the others.
+        """
+        pure, rest = 0.0, []
+        for event, count in zip(self.events, self.counts, strict=True):
+            price, delta = event.basic()
+            if delta == 0 and math.isfinite(price):
+                pure += count * price
+            else:
+                rest.append((event, count))
+        if not rest or pure == 0:
+            raise self._refusal("pure parts beside others")
+        left = epsilon - pure * (1 + 1e-15)
+        if left <= 0:
+            return 1.0
+        events, counts = zip(*rest, strict=True)
+        whole = events[0] if sum(counts) == 1 else Composed(events, counts)
+        return whole.profile(left)
 
     def _rdp_profile(self, epsilon: float) -> float:
         orders = divergences.DEFAULT_ORDERS

@@ -15,7 +15,7 @@ from scipy import sparse
 from skdp import events
 from skdp.erm.perturbation import Noise
 from skdp.erm.rows import BLOCK, rounding, slices
-from skdp.linear_model._unit_rows import OVERFLOW, SAFE, clip_rows, tamed_rows
+from skdp.linear_model._unit_rows import SAFE, clip_rows, tamed_rows
 from skdp.noise import RandomBits
 
 __all__ = [
@@ -149,11 +149,7 @@ def _powers(X: Any, unit: float, order: int, out: np.ndarray) -> tuple[Any, np.n
 
 def _part_moments(X: Any, unit: float, order: int, out: np.ndarray) -> np.ndarray:
     """Return the sums of (u, u^2, 1), u = x / unit, of rows scaled to norm one."""
-    with np.errstate(over="ignore"):
-        squares, size = _powers(X, unit, order, out)
-    if not np.max(size) <= OVERFLOW:
-        X = tamed_rows(X, size, unit)
-        squares, size = _powers(X, unit, order, out)
+    squares, size = _powers(X, unit, order, out)
     weights = 1 / ((size if order == 1 else np.sqrt(size)) * SAFE)
     first, second = X.T @ weights / unit, squares.T @ weights / unit**2
     return np.concatenate([first, second, [weights.sum()]])
@@ -169,7 +165,7 @@ def moment_sums(
     Parameters
     ----------
     X : ndarray or CSR matrix
-        Rows, at most 1e20 units large.
+        Rows; values of sparse ones are at most 1e20 units large.
     y : ndarray of shape (n_rows, n_targets)
         Targets in [-1, 1].
     unit : float
@@ -189,8 +185,10 @@ def moment_sums(
         size = -(-(part.stop - part.start) // thin)
         part, used = slice(part.start, part.start + size), used + size
         block = X[part].astype(np.float64, copy=False)
-        if out.size == 0 and not sparse.issparse(X):
-            out = np.empty(block.size)
+        if not sparse.issparse(X):
+            block = tamed_rows(block, unit)
+            if out.size == 0:
+                out = np.empty(block.size)
         inner += _part_moments(block, unit, order, out)
         ones = np.ones(size)
         outer += np.append(ones @ y[part], ones @ (y[part] ** 2 - 0.5))

@@ -13,7 +13,6 @@ from scipy import sparse
 from skdp.erm.rows import SparseRows, slices
 
 __all__ = [
-    "OVERFLOW",
     "SAFE",
     "MappedRows",
     "UnitMap",
@@ -23,14 +22,13 @@ __all__ = [
 ]
 
 _HUGE = 1e20  # in units of at most 1e50: the fourth power is still a float
-OVERFLOW = 1e250  # a squared norm, or a sum of fourth powers, that is too large
 SAFE = 1 + 1e-9  # above the rounding errors of norms
 
 
 def tame(X: Any, unit: float) -> Any:
     """Return sparse X with values of at most 1e20 units, a copy where some are larger.
 
-    Dense rows are tamed block by block, where their sums overflow.
+    Dense rows are tamed block by block, by ``tamed_rows``.
     """
     limit = _HUGE * unit
     if not sparse.issparse(X) or np.max(np.abs(X.data), initial=0) <= limit:
@@ -40,16 +38,18 @@ def tame(X: Any, unit: float) -> Any:
     return X
 
 
-def tamed_rows(X: np.ndarray, sizes: np.ndarray, unit: float) -> np.ndarray:
-    """Return dense rows, those with too large a size clipped to 1e20 units.
+def tamed_rows(X: np.ndarray, unit: float) -> np.ndarray:
+    """Return dense rows with values of at most 1e20 units.
 
-    A row is clipped for its own size only: it must not change another one.
+    Each value by itself: neither other rows nor the place in a block matter, not even
+    by a rounding error. The sum of squares only tells whether there is anything to do,
+    and half of the limit leaves room for its own rounding.
     """
-    large = ~(sizes <= OVERFLOW)
-    if large.any():
-        X = X.copy()
-        X[large] = np.clip(X[large], -_HUGE * unit, _HUGE * unit)
-    return X
+    limit, values = _HUGE * unit, X.ravel(order="K")
+    with np.errstate(over="ignore"):
+        if np.dot(values, values) <= limit**2 / 2:
+            return X
+    return np.clip(X, -limit, limit)
 
 
 def clip_rows(rows: np.ndarray) -> np.ndarray:
@@ -159,16 +159,14 @@ class MappedRows:
         self, part: slice, y: np.ndarray, gram: np.ndarray, cross: np.ndarray
     ) -> np.ndarray:
         mapped = self.map
-        X = self.X[part].astype(np.float64, copy=False)
+        raw = self.X[part].astype(np.float64, copy=False)
+        X = tamed_rows(raw, self._unit)
+        if X is not raw:
+            self._tamed[part.start] = X
         if self._buffers.shape[1] < X.size:
             self._buffers = np.empty((2, X.size))
-        with np.errstate(over="ignore"):
-            Z, squares = self._squares(X)
-        if not np.max(squares) <= OVERFLOW:
-            X = self._tamed[part.start] = tamed_rows(X, squares, self._unit)
-            Z, squares = self._squares(X)
+        X, squares = self._squares(X)
         factors = self.factors[part] = mapped.factors(squares)
-        X = Z
         if mapped.weighted or factors.min(initial=1) < 1:
             X = np.multiply(X, factors[:, None], out=self._buffer(0, X.shape))
         used = clip_rows(self.weights(part) * y)

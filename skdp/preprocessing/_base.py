@@ -1,12 +1,13 @@
 """What the private transformers share: fits that may cost nothing, rows, prices."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array
 
 from skdp import divergences, events
@@ -15,12 +16,16 @@ from skdp.inputs import without_values
 from skdp.validation import check_integer
 
 __all__ = [
+    "Cells",
     "Plan",
     "PrivateTransformer",
     "PublicGuarantee",
+    "PublicTransformer",
     "Table",
     "as_rows",
     "clip_values",
+    "fits",
+    "input_names",
     "inside",
     "price_each",
 ]
@@ -35,6 +40,17 @@ class Table:
     def arrays(self) -> tuple[Any]:
         """Return what tells one data set from another."""
         return (self.X,)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A validated table of text and numbers."""
+
+    X: np.ndarray
+
+    def arrays(self) -> tuple[Any]:
+        """Return what tells one data set from another."""
+        return (self.X if self.X.dtype != object else repr(self.X.tolist()),)
 
 
 @dataclass(frozen=True)
@@ -69,6 +85,30 @@ class PublicGuarantee(PrivacyGuarantee):
             "Nothing was read from the data but its number of features: no privacy was "
             "spent."
         )
+
+
+class PublicTransformer(TransformerMixin):
+    """Mixin of transformers that never read anything private."""
+
+    def privacy_cost(self, n_samples: int, n_features: int = 1) -> None:
+        """Return None: a fit spends nothing.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+        n_features : int, default=1
+            Number of features.
+
+        Returns
+        -------
+        None
+        """
+        check_integer(n_samples, "n_samples", low=1)
+        check_integer(n_features, "n_features", low=1)
+
+    def _publish_guarantee(self) -> None:
+        self.privacy_ = PublicGuarantee(0.0, 0.0, "replace", None)
 
 
 class PrivateTransformer(TransformerMixin, PrivateEstimator):
@@ -147,14 +187,32 @@ class PrivateTransformer(TransformerMixin, PrivateEstimator):
             return None
         return self._plan(n_samples, n_features).event
 
+    def _is_exact(self) -> bool:
+        """Whether only counts and ranks are used: no number of rows is too large."""
+        return False
+
+    def _public_rows(self, n_samples: int) -> float:
+        return math.inf if self._is_exact() else super()._public_rows(n_samples)
+
+    def _chosen(self) -> str:
+        """Return what must be chosen without the data, in the plural; "" for none."""
+        return "outer bounds" if self.bounds is None else "bounds"
+
     def _assumptions(self) -> tuple[str, ...]:
-        found = ["every person is one row", "the bounds were chosen without the data"]
-        if self.neighboring == "add_remove":
+        found = ["every person is one row"]
+        if chosen := self._chosen():
+            found.append(f"the {chosen} were chosen without the data")
+        if self.neighboring == "add_remove" and not self._is_exact():
             found.append(f"there are at most {self._public_rows(0):,.0f} rows")
         return tuple(found)
 
 
-# --- Rows on their way back
+# --- Names and rows of the output
+
+
+def input_names(estimator: Any, input_features: Any) -> np.ndarray:
+    """Return the names of the input: those given, of the data, or x0, x1, ..."""
+    return OneToOneFeatureMixin.get_feature_names_out(estimator, input_features)
 
 
 def as_rows(estimator: Any, X: Any, width: int | None = None, **options: Any) -> Any:
@@ -181,6 +239,12 @@ def inside(low: Any, high: Any, dtype: Any) -> tuple[Any, Any]:
     first = np.where(first < low, np.nextafter(first, np.inf, dtype=dtype), first)
     last = np.where(last > high, np.nextafter(last, -np.inf, dtype=dtype), last)
     return first.astype(dtype), last.astype(dtype)
+
+
+def fits(low: Any, high: Any, dtype: Any) -> bool:
+    """Whether there are finite numbers of this dtype between the bounds."""
+    first, last = inside(low, high, dtype)
+    return bool(np.all(np.isfinite(first) & np.isfinite(last) & (first <= last)))
 
 
 def clip_values(X: Any, low: np.ndarray, high: np.ndarray) -> None:

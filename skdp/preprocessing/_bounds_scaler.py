@@ -3,18 +3,23 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.inputs import feature_bounds, validated
-from skdp.preprocessing._base import as_rows, clip_values, inside
+from skdp.preprocessing._base import (
+    PublicTransformer,
+    as_rows,
+    clip_values,
+    inside,
+)
 from skdp.preprocessing._norms import box_norm
 from skdp.validation import check_bool, check_bounds
 
 __all__ = ["BoundsScaler"]
 
 
-class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class BoundsScaler(OneToOneFeatureMixin, PublicTransformer, BaseEstimator):
     """Map public bounds of every feature to ``feature_range``.
 
     What :class:`sklearn.preprocessing.MinMaxScaler` does with the smallest and largest
@@ -42,6 +47,8 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Number of features.
     feature_names_in_ : ndarray
         Names of the features, where X has them.
+    privacy_ : PrivacyGuarantee
+        That nothing was spent; prints as a sentence.
 
     Guarantee
     ---------
@@ -89,6 +96,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.min_ = start - low * self.scale_
         reach = box_norm(start, end, X.shape[1])
         self.output_norm_ = reach if self.clip else float("inf")
+        self._publish_guarantee()
         return self
 
     def transform(self, X: Any) -> np.ndarray:

@@ -14,20 +14,23 @@ from skdp.preprocessing._base import (
     PrivateTransformer,
     Table,
     as_rows,
+    input_names,
     price_each,
 )
-from skdp.preprocessing._names import input_names
 from skdp.preprocessing._norms import box_norm
 from skdp.preprocessing._one_hot import codes_of, indicators
 from skdp.stats._quantile_core import Grid, recursive_event, release_recursive
-from skdp.stats._quantile_joint import joint_event, release_joint
+from skdp.stats._quantile_joint import (
+    LEAST_EPSILON,
+    MOST_QUANTILES,
+    joint_event,
+    release_joint,
+)
 from skdp.validation import check_integer, check_option
 
 __all__ = ["DPKBinsDiscretizer"]
 
 _CELLS = 2**20  # of the public grid on which the edges lie
-_JOINT = 9  # most quantiles that are released together
-_JOINT_EPSILON = 1e-3  # and the least epsilon for it
 _ENCODINGS = ("onehot", "onehot-dense", "ordinal")
 
 
@@ -51,9 +54,6 @@ class DPKBinsDiscretizer(PrivateTransformer, BaseEstimator):
     strategy : {"quantile", "uniform"}, default="quantile"
         "quantile": bins with about as many rows each, by private quantiles. "uniform":
         bins of equal width between the bounds, which costs nothing.
-    n_samples_hint : int, default=None
-        For ``neighboring="add_remove"``, a public guess of the number of rows. More
-        than twice as many (and more than 65536) are refused; None allows 2**24.
     neighboring : {"replace", "add_remove"}, default="replace"
         What one person can change: "replace", the values of one row, and the number of
         rows is public; "add_remove", one row more or less, and the number is private.
@@ -116,7 +116,6 @@ class DPKBinsDiscretizer(PrivateTransformer, BaseEstimator):
         bounds: Any = (-1, 1),
         encode: str = "onehot",
         strategy: str = "quantile",
-        n_samples_hint: int | None = None,
         neighboring: str = "replace",
         accountant: Any = None,
         random_state: Any = None,
@@ -127,7 +126,6 @@ class DPKBinsDiscretizer(PrivateTransformer, BaseEstimator):
         self.bounds = bounds
         self.encode = encode
         self.strategy = strategy
-        self.n_samples_hint = n_samples_hint
         self.neighboring = neighboring
         self.accountant = accountant
         self.random_state = random_state
@@ -143,10 +141,13 @@ class DPKBinsDiscretizer(PrivateTransformer, BaseEstimator):
     def _is_public(self) -> bool:
         return self.strategy == "uniform"
 
+    def _is_exact(self) -> bool:
+        return True
+
     def _joint(self, n_features: int) -> bool:
         """Whether the edges of a feature are released together; from public numbers."""
-        few = self.n_bins - 1 <= _JOINT
-        return few and self.epsilon / n_features >= _JOINT_EPSILON
+        few = self.n_bins - 1 <= MOST_QUANTILES
+        return few and self.epsilon / n_features >= LEAST_EPSILON
 
     def _price(self, each: float, joint: bool) -> events.Event:
         if joint:

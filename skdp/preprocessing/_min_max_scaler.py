@@ -58,8 +58,8 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer, BaseEstimator):
     clip : bool, default=True
         Whether values beyond the quantiles are clipped to ``feature_range``.
     n_samples_hint : int, default=None
-        For ``neighboring="add_remove"``, a public guess of the number of rows. More
-        than twice as many (and more than 65536) are refused; None allows 2**24.
+        For ``neighboring="add_remove"``, a public guess of the number of rows, by which
+        ``quantiles="auto"`` chooses.
     neighboring : {"replace", "add_remove"}, default="replace"
         What one person can change: "replace", the values of one row, and the number of
         rows is public; "add_remove", one row more or less, and the number is private.
@@ -149,6 +149,9 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer, BaseEstimator):
             return
         for q in check_bounds(self.quantiles, "quantiles"):
             check_real(q, "quantiles", low=0, high=1)
+
+    def _is_exact(self) -> bool:
+        return True
 
     def _plan(self, n_samples: int, n_features: int) -> Plan:
         self._check_budget()

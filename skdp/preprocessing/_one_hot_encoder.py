@@ -7,19 +7,23 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp import events
-from skdp.preprocessing._base import Plan, PrivateTransformer, as_rows
-from skdp.preprocessing._discovery import plan_discovery
-from skdp.preprocessing._names import input_names
-from skdp.preprocessing._norms import box_norm
-from skdp.preprocessing._one_hot import codes_of, indicators
-from skdp.preprocessing._values import (
-    Cells,
+from skdp.categories import (
     as_categories,
     check_categories,
     column_counts,
     encoded,
     validate_cells,
 )
+from skdp.preprocessing._base import (
+    Cells,
+    Plan,
+    PrivateTransformer,
+    as_rows,
+    input_names,
+)
+from skdp.preprocessing._discovery import plan_discovery
+from skdp.preprocessing._norms import box_norm
+from skdp.preprocessing._one_hot import codes_of, indicators
 from skdp.validation import check_bool, check_option
 
 __all__ = ["DPOneHotEncoder"]
@@ -47,9 +51,6 @@ class DPOneHotEncoder(PrivateTransformer, BaseEstimator):
         categories.
     sparse_output : bool, default=True
         Whether ``transform`` returns CSR or an array.
-    n_samples_hint : int, default=None
-        For ``neighboring="add_remove"``, a public guess of the number of rows. More
-        than twice as many (and more than 65536) are refused; None allows 2**24.
     neighboring : {"replace", "add_remove"}, default="replace"
         What one person can change: "replace", the values of one row, and the number of
         rows is public; "add_remove", one row more or less, and the number is private.
@@ -112,7 +113,6 @@ class DPOneHotEncoder(PrivateTransformer, BaseEstimator):
         *,
         handle_unknown: str = "ignore",
         sparse_output: bool = True,
-        n_samples_hint: int | None = None,
         neighboring: str = "replace",
         accountant: Any = None,
         random_state: Any = None,
@@ -122,7 +122,6 @@ class DPOneHotEncoder(PrivateTransformer, BaseEstimator):
         self.delta = delta
         self.handle_unknown = handle_unknown
         self.sparse_output = sparse_output
-        self.n_samples_hint = n_samples_hint
         self.neighboring = neighboring
         self.accountant = accountant
         self.random_state = random_state
@@ -161,11 +160,11 @@ class DPOneHotEncoder(PrivateTransformer, BaseEstimator):
             event = events.Composed((event,), (n_features,))
         return Plan(discovery, event, (n_samples, n_features))
 
-    def _assumptions(self) -> tuple[str, ...]:
-        found = ["every person is one row"]
-        if self.neighboring == "add_remove":
-            found.append(f"there are at most {self._public_rows(0):,.0f} rows")
-        return tuple(found)
+    def _is_exact(self) -> bool:
+        return True
+
+    def _chosen(self) -> str:
+        return ""
 
     # --- The fit
 

@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 
 from skdp.inputs import validated
+from skdp.preprocessing._base import PublicTransformer
 from skdp.preprocessing._norms import clip_rows
 from skdp.validation import check_real
 
 __all__ = ["RowNormClipper"]
 
 
-class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class RowNormClipper(OneToOneFeatureMixin, PublicTransformer, BaseEstimator):
     """Scale rows that are longer than ``norm`` back to it.
 
     Put it before a model with ``data_norm`` and give both the same number. It learns
@@ -30,6 +31,8 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Number of features.
     feature_names_in_ : ndarray
         Names of the features, where X has them.
+    privacy_ : PrivacyGuarantee
+        That nothing was spent; prints as a sentence.
 
     Guarantee
     ---------
@@ -66,6 +69,7 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         norm = check_real(self.norm, "norm", low=1e-30, high=1e30, closed="both")
         validated(self, X)
         self.output_norm_ = norm
+        self._publish_guarantee()
         return self
 
     def transform(self, X: Any) -> Any:

@@ -8,15 +8,15 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp import events
+from skdp.categories import check_categories, encoded, is_missing, validate_cells
 from skdp.inputs import feature_bounds, validated
 from skdp.mechanisms import ReportNoisyMax
-from skdp.preprocessing._base import Plan, PrivateTransformer, Table, price_each
-from skdp.preprocessing._values import (
+from skdp.preprocessing._base import (
     Cells,
-    check_categories,
-    encoded,
-    is_missing,
-    validate_cells,
+    Plan,
+    PrivateTransformer,
+    Table,
+    price_each,
 )
 from skdp.stats._quantile_core import Grid, release_quantile, single_event
 from skdp.stats._release import plan_release
@@ -53,8 +53,9 @@ class DPSimpleImputer(OneToOneFeatureMixin, PrivateTransformer, BaseEstimator):
     fill_value : number or str, default=None
         For "constant"; None is 0.
     n_samples_hint : int, default=None
-        For ``neighboring="add_remove"``, a public guess of the number of rows. More
-        than twice as many (and more than 65536) are refused; None allows 2**24.
+        For "mean" under ``neighboring="add_remove"``, a public guess of the number of
+        rows. More than twice as many (and more than 65536) are refused; None allows
+        2**24.
     neighboring : {"replace", "add_remove"}, default="replace"
         What one person can change: "replace", the values of one row, and the number of
         rows is public; "add_remove", one row more or less, and the number is private.
@@ -149,6 +150,12 @@ class DPSimpleImputer(OneToOneFeatureMixin, PrivateTransformer, BaseEstimator):
     def _is_public(self) -> bool:
         return self.strategy == "constant"
 
+    def _is_exact(self) -> bool:
+        return self.strategy != "mean"
+
+    def _chosen(self) -> str:
+        return "bounds" if self._numbers() else "categories"
+
     def _numbers(self) -> bool:
         return self.strategy in ("mean", "median")
 
@@ -168,7 +175,7 @@ class DPSimpleImputer(OneToOneFeatureMixin, PrivateTransformer, BaseEstimator):
         n_rows = self._public_rows(n_samples)
         norms = bernstein_sensitivities(n_features, n_rows, self.neighboring)
         price = (self.epsilon, self.delta, "auto", self.neighboring)
-        release = plan_release(*norms, *price)
+        release = plan_release(*norms, *price, size=2 * n_features)
         return release, release.event
 
     def _plan_median(self, n_samples: int, n_features: int) -> tuple[Any, events.Event]:

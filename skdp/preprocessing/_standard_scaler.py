@@ -16,6 +16,7 @@ from skdp.preprocessing._base import (
     Table,
     as_rows,
     clip_values,
+    fits,
 )
 from skdp.preprocessing._norms import box_norm, clip_rows
 from skdp.preprocessing._sparse_sums import sparse_sums
@@ -220,7 +221,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer, BaseEstimator):
         else:
             norms = bernstein_sensitivities(n_features, n_rows, self.neighboring)
         price = (epsilon, self.delta, self.method, self.neighboring)
-        return plan_release(*norms, *price)
+        return plan_release(*norms, *price, size=3 * n_features)
 
     # --- The fit
 
@@ -319,6 +320,8 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._rows(X, reset=False).copy()
+        if not fits(*self.bounds_, X.dtype):  # float32 is too coarse, or too short
+            X = X.astype(np.float64)
         if sparse.issparse(X):
             self._check_sparse_bounds(X)
             clip_values(X, *self.bounds_)
@@ -347,6 +350,11 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer, BaseEstimator):
         finite = "allow-nan" if self.missing == "drop" else True
         X = as_rows(self, X, accept_sparse="csr", ensure_all_finite=finite)
         if sparse.issparse(X):
+            if self.with_mean:
+                raise ValueError(
+                    "Sparse rows cannot be un-centred: they would become dense. Use "
+                    "with_mean=False."
+                )
             if self.with_std:
                 X.data *= self.scale_[X.indices]
             return X

@@ -2,19 +2,27 @@
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from skdp.categories import check_categories, encoded, is_missing
 from skdp.inputs import feature_bounds
 
-__all__ = ["Axis", "Cells", "cell_counts", "cell_numbers", "encoded", "make_axes"]
+__all__ = [
+    "Axis",
+    "Cells",
+    "cell_counts",
+    "cell_numbers",
+    "make_axes",
+    "mixed_cells",
+]
 
 _MOST_CELLS = 10_000_000
 _AUTO_BINS, _AUTO_CELLS = 10, 10**5
 _BLOCK = 2**16  # rows looked at together
-_NONE = -1  # the number of no cell
+_NONE, _MISSING = -1, -2  # the numbers of no cell, and of a missing value
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Cells:
-    """The columns of a table: numbers, or numbers of categories (-1 for none)."""
+    """The columns of a table: numbers, or numbers of categories (< 0 for none)."""
 
     columns: tuple[np.ndarray, ...]
 
@@ -114,36 +122,12 @@ def _edges(part: Any, low: float, high: float) -> np.ndarray | None:
     return edges if (np.diff(edges) > 0).all() else None
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and math.isfinite(value)
-
-
 def _category_lists(categories: Any, n_features: int) -> list[tuple | None]:
     """Return the categories of each feature, checked; None for one with bins."""
     if categories is None:
         return [None] * n_features
-    wanted = (
-        "The 'categories' parameter must be None, or a list that has for each of "
-        f"{n_features} feature(s) None or a list of different texts or numbers. "
-        f"Got {categories!r}."
-    )
-    if isinstance(categories, str) or not hasattr(categories, "__len__"):
-        raise ValueError(wanted)
-    found = []
-    for one in categories:
-        if one is None:
-            found.append(None)
-            continue
-        if isinstance(one, str) or not hasattr(one, "__iter__"):
-            raise ValueError(wanted)
-        values = tuple(v.item() if isinstance(v, np.generic) else v for v in one)
-        right = all(isinstance(v, str) or _is_number(v) for v in values)
-        if not values or not right or len(set(values)) < len(values):
-            raise ValueError(wanted)
-        found.append(values)
-    if len(found) != n_features:
-        raise ValueError(wanted)
-    return found
+    lists = check_categories(categories, n_features, none=True)
+    return [None if one is None else tuple(one.tolist()) for one in lists]
 
 
 def make_axes(
@@ -183,81 +167,41 @@ def make_axes(
 # --- Rows to cells
 
 
-def _is_missing(value: Any) -> bool:
-    nan = isinstance(value, (float, np.floating)) and value != value
-    return value is None or nan or type(value).__name__ in ("NAType", "NaTType")
-
-
-def _numbers(column: np.ndarray, missing: bool) -> np.ndarray:
-    """Return an object or text column as floats; errors do not quote it."""
+def _numbers(column: np.ndarray) -> np.ndarray:
+    """Return a column as numbers, each read by itself; errors do not quote them."""
+    if column.dtype.kind in "biuf":
+        return column
+    gone = is_missing(column)
     try:
-        if column.dtype == object:
-            column = np.array([np.nan if _is_missing(v) else v for v in column])
-        column = column.astype(np.float64)
-    except (TypeError, ValueError):
+        pairs = zip(column.tolist(), gone.tolist(), strict=True)
+        found = np.array([np.nan if empty else float(value) for value, empty in pairs])
+    except (OverflowError, TypeError, ValueError):
         raise ValueError(
             "A feature with bins holds values that are not numbers: list its "
             "'categories'."
         ) from None
-    if np.isinf(column).any():
+    if np.isinf(found).any():
         raise ValueError("Input X contains infinity.")
-    if not missing and np.isnan(column).any():
-        raise ValueError("Input X contains NaN.")
-    return column
+    return found
 
 
-def _matched(column: np.ndarray, listed: np.ndarray) -> np.ndarray:
-    """Return the place of each value in a list, -1 for none; arrays of one kind."""
-    order = np.argsort(listed)
-    ordered = listed[order]
-    place = np.minimum(np.searchsorted(ordered, column), len(listed) - 1)
-    return np.where(ordered[place] == column, order[place], _NONE)
+def mixed_cells(X: np.ndarray, axes: tuple[Axis, ...], drop: bool) -> Cells:
+    """Return the columns of a table of text and numbers; no copy of those with bins.
 
-
-def _looked_up(column: np.ndarray, places: dict) -> np.ndarray:
-    """Return the place of each object in a list, -1 for none."""
-
-    def place(value: Any) -> int:
-        try:
-            return places.get(value, _NONE)
-        except TypeError:  # cannot be hashed: it is no category
-            return _NONE
-
-    return np.array([place(value) for value in column.tolist()], dtype=np.int64)
-
-
-def _codes(column: np.ndarray, axis: Axis, missing: bool) -> np.ndarray:
-    """Return the numbers of the categories of a column."""
-    categories, kind = axis.categories, column.dtype.kind
-    texts = all(isinstance(one, str) for one in categories)
-    gone = np.zeros(len(column), dtype=bool)
-    if kind in "biuf" and not any(isinstance(one, str) for one in categories):
-        found = _matched(column, np.array(categories, dtype=np.float64))
-        gone = np.isnan(column) if kind == "f" else gone
-    elif kind == "U" and texts:
-        found = _matched(column, np.array(categories))
-    elif kind == "U":  # numpy made texts of a list with numbers
-        found = _looked_up(column, {str(one): i for i, one in enumerate(categories)})
-    else:
-        found = _looked_up(column, {one: i for i, one in enumerate(categories)})
-        gone = np.array([_is_missing(value) for value in column.tolist()], dtype=bool)
-    if not missing and gone.any():
-        raise ValueError("Input X contains NaN.")
-    if axis.other:
-        found = np.where(found == _NONE, len(categories), found)
-    return np.where(gone, _NONE, found)
-
-
-def encoded(X: np.ndarray, axes: tuple[Axis, ...], missing: bool) -> Cells:
-    """Return the columns of a table, without a copy of those with bins."""
-    columns = []
-    for j, axis in enumerate(axes):
-        column = X[:, j]
-        if axis.categories is not None:
-            column = _codes(column, axis, missing)
-        elif column.dtype.kind not in "biuf":
-            column = _numbers(column, missing)
+    ``drop`` tells whether missing values are allowed: they are in no cell.
+    """
+    columns, gone = [], False
+    for column, axis in zip(X.T, axes, strict=True):
+        if axis.categories is None:
+            column = _numbers(column)
+            gone |= column.dtype.kind == "f" and bool(np.isnan(column).any())
+        else:
+            other = len(axis.categories) if axis.other else _NONE
+            column = encoded(column, axis.categories, other, _MISSING)
+            gone |= bool((column == _MISSING).any())
         columns.append(column)
+    if gone and not drop:
+        raise ValueError("Input X contains NaN.")
     return Cells(tuple(columns))
 
 

@@ -219,6 +219,8 @@ def plan_coinpress(
         one, two = (l2_sensitivity(c, 0, r) for r in ("add_remove", neighboring))
         norm = _sensitivity(one, two, n_rows, n_features)
     final = Release(*kind, total * math.sqrt(shares[2]), norm, neighboring)
+    for step in (*scale, *center, final):  # raises now, before anything is paid
+        step.grid(n_features * (n_features + 3) // 2)
     shape = n_rows, n_features
     return CoinPressPlan(scale, center, final, *shape, radius, (low, high), target)
 

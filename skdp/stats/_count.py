@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp import events, noise
+from skdp import events
 from skdp.stats._base import BoundedStatistic, Plan, Table
-from skdp.stats._release import Release, half_width, plan_release
+from skdp.stats._count_noise import count_noise, plan_counts
+from skdp.stats._release import Release
 from skdp.stats._sums import as_table
 from skdp.validation import check_option
 
@@ -86,7 +87,6 @@ class DPCount(BoundedStatistic, BaseEstimator):
     """
 
     _value = "count_"
-    bounds = (0, 1)
 
     def __init__(
         self,
@@ -117,34 +117,27 @@ class DPCount(BoundedStatistic, BaseEstimator):
     def _public_rows(self, n_samples: int) -> float:
         return math.inf  # counts are exact, however many rows there are
 
+    def _search(self, n_samples: int, n_features: int) -> None:
+        return None  # there are no bounds
+
     def _plan_release(
         self, n_samples: int, n_features: int, epsilon: float
     ) -> tuple[Release, events.Event]:
-        norms = float(n_features), math.sqrt(n_features)
+        norms = n_features, math.sqrt(n_features)
         price = (epsilon, self.delta, self.method, self.neighboring)
-        release = plan_release(*norms, *price, size=n_features)
-        if release.kind == "laplace":  # discrete noise of this scale on integers
-            return release, events.Pure(epsilon, self.neighboring)
-        return release, release.event
+        release = plan_counts(*norms, *price, size=n_features)
+        return release, count_noise(release).event
 
     def _release(self, plan: Plan, data: Table, bits: Any, sampling: Any) -> None:
-        exact, release = _counts(data.X, self.what), plan.release
-        if release.kind == "laplace":
-            noisy = exact + noise.discrete_laplace(release.scale, exact.shape, bits)
-            ratio = math.exp(-1 / release.scale)
-            std = math.sqrt(2 * ratio) / -math.expm1(-1 / release.scale)
-        else:
-            noisy = np.rint(release.add(exact.astype(float), bits)).astype(np.int64)
-            std = math.sqrt(release.std**2 + 1 / 12)
+        self._noise = count_noise(plan.release)
+        noisy = self._noise.release(_counts(data.X, self.what), bits)
         most = None if self.neighboring == "add_remove" else len(data.X)
         self.count_ = np.clip(noisy, 0, most)
-        self.standard_error_ = np.full(exact.size, std)
-        self._kind = release.kind
+        self.standard_error_ = np.full(noisy.size, self._noise.std)
 
     def _interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
         # About the rows themselves: there is no sampling.
-        std = float(self.standard_error_[0])
-        reach = math.ceil(half_width(self._kind, std, 0.0, level))
+        reach = self._noise.interval(level)[1]
         return np.maximum(self.count_ - reach, 0), self.count_ + reach
 
     def _assumptions(self) -> tuple[str, ...]:

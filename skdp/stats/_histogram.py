@@ -10,26 +10,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp import events
 from skdp.base import PrivateEstimator
-from skdp.calibration import gaussian_shift
+from skdp.categories import as_objects, validate_cells
 from skdp.inputs import validated
-from skdp.mechanisms import DiscreteLaplace
 from skdp.stats._base import Plan
 from skdp.stats._bins import (
     Axis,
     Cells,
     cell_counts,
     cell_numbers,
-    encoded,
     make_axes,
+    mixed_cells,
 )
-from skdp.stats._release import Release, half_width
+from skdp.stats._count_noise import CountNoise, count_noise, plan_counts
 from skdp.stats._sums import as_table
-from skdp.validation import (
-    check_bool,
-    check_confidence,
-    check_integer,
-    check_option,
-)
+from skdp.validation import check_bool, check_confidence, check_integer, check_option
 
 __all__ = ["DPHistogram", "histogram"]
 
@@ -37,60 +31,20 @@ _METHODS = ("auto", "laplace", "gaussian")
 
 
 @dataclass(frozen=True)
-class _RoundedGaussian:
-    """Gaussian noise on a fine grid, and the noisy counts rounded to integers."""
-
-    noise: Release
-
-    @property
-    def event(self) -> events.Event:
-        """What a release costs."""
-        return self.noise.event
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the noise on one count."""
-        return math.sqrt(self.noise.std**2 + 1 / 12)
-
-    def release(self, counts: np.ndarray, bits: Any) -> np.ndarray:
-        """Return noisy counts."""
-        noisy = self.noise.add(counts.astype(np.float64), bits)
-        return np.rint(noisy).astype(np.int64)
-
-    def interval(self, confidence: float) -> tuple[int, int]:
-        """Return bounds that hold the noise on a count with this probability."""
-        width = half_width("gaussian", self.noise.std, 0.0, confidence)
-        width = math.ceil(width + 0.5)
-        return -width, width
-
-
-_Mechanism = DiscreteLaplace | _RoundedGaussian
-
-
-@dataclass(frozen=True)
 class _HistogramPlan:
     """The noise of a histogram, and its bins."""
 
-    mechanism: _Mechanism
+    mechanism: CountNoise
     axes: tuple[Axis, ...]
 
 
 def _mechanism(
-    epsilon: float, delta: float, method: str, neighboring: str
-) -> _Mechanism:
+    epsilon: float, delta: float, method: str, neighboring: str, size: int = 1
+) -> CountNoise:
     """Return the noise: a row is in one cell, so that two rows change two by one."""
     cells = 2 if neighboring == "replace" else 1
-    if method == "gaussian" and delta == 0:
-        raise ValueError(
-            "method='gaussian' needs delta > 0. Got delta=0. Use method='laplace', or "
-            "a delta far below one over the number of rows, such as 1e-6."
-        )
-    pure = DiscreteLaplace(epsilon, cells, neighboring=neighboring)
-    if method == "laplace" or delta == 0:
-        return pure
-    shift, norm = gaussian_shift(epsilon, delta), math.sqrt(cells)
-    gaussian = _RoundedGaussian(Release("gaussian", shift, norm, neighboring))
-    return gaussian if method == "gaussian" or gaussian.std < pure.std else pure
+    price = (epsilon, delta, method, neighboring)
+    return count_noise(plan_counts(cells, math.sqrt(cells), *price, size=size))
 
 
 def _with_total(noisy: np.ndarray, total: int) -> np.ndarray:
@@ -252,10 +206,10 @@ class DPHistogram(PrivateEstimator, BaseEstimator):
         """Return the plan; it does not depend on n_samples."""
         self._check_budget()
         self._check_parameters()
+        axes = self._axes(n_features)
         price = self.epsilon, self.delta, self.method, self.neighboring
-        mechanism, axes = _mechanism(*price), self._axes(n_features)
-        release = _HistogramPlan(mechanism, axes)
-        return Plan(release, mechanism.event)
+        mechanism = _mechanism(*price, math.prod(axis.size for axis in axes))
+        return Plan(_HistogramPlan(mechanism, axes), mechanism.event)
 
     def _plan_for(self, data: Cells) -> Plan:
         return self._plan(data.n_rows, len(data.columns))
@@ -283,11 +237,13 @@ class DPHistogram(PrivateEstimator, BaseEstimator):
 
     def _read(self, X: Any, **options: Any) -> Cells:
         """Return the columns of validated rows: numbers, or numbers of categories."""
-        finite = "allow-nan" if self.missing == "drop" else True
-        kind = "numeric" if self.categories is None else None
-        options = {"dtype": kind, "accept_sparse": False, **options}
-        X = validated(self, X, ensure_all_finite=finite, **options)
-        return encoded(X, self._axes(X.shape[1]), self.missing == "drop")
+        drop = self.missing == "drop"
+        if self.categories is not None:
+            X = validate_cells(self, X, **options)
+            return mixed_cells(X, self._axes(X.shape[1]), drop)
+        options = {"dtype": "numeric", "accept_sparse": False, **options}
+        finite = "allow-nan" if drop else True
+        return Cells(tuple(validated(self, X, ensure_all_finite=finite, **options).T))
 
     def _validate(self, X: Any, y: Any = None) -> Cells:
         self._check_parameters()
@@ -377,6 +333,8 @@ def histogram(
     bins: Any = 10,
     *,
     bounds: Any = None,
+    categories: Any = None,
+    other: bool = False,
     epsilon: float = 1.0,
     delta: float = 0.0,
     method: str = "auto",
@@ -384,12 +342,13 @@ def histogram(
     neighboring: str = "replace",
     accountant: Any = None,
     random_state: Any = None,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, Any]:
     """Return counts and edges of a 1-D array, with differential privacy.
 
     As ``numpy.histogram``, but ``bins`` is a number, with public ``bounds``, or public
-    edges; values outside count in the outer bins. The other parameters are those of
-    :class:`DPHistogram`.
+    edges; values outside count in the outer bins. With ``categories``, one public list,
+    these are counted and returned in place of edges. The other parameters are those
+    of :class:`DPHistogram`.
 
     Examples
     --------
@@ -397,8 +356,13 @@ def histogram(
     >>> counts, edges = stats.histogram([1, 2, 3] * 500, bins=3, bounds=(0.5, 3.5))
     >>> int(counts.sum()), edges.tolist()
     (1500, [0.5, 1.5, 2.5, 3.5])
+    >>> counts, names = stats.histogram(["a", "b"] * 500, categories=["b", "a"])
+    >>> bool(abs(counts - 500).max() < 30), names
+    (True, ['b', 'a'])
     """
-    if bounds is None and np.ndim(bins) == 0:
+    if categories is not None:
+        bins, bounds = "auto", None
+    elif bounds is None and np.ndim(bins) == 0:
         raise ValueError(
             "The 'bounds' parameter must be a pair of public numbers, unless 'bins' "
             "are edges: the range of the data is private. Got None."
@@ -408,11 +372,14 @@ def histogram(
         delta,
         bins=bins if np.ndim(bins) == 0 else [bins],
         bounds=(-1, 1) if bounds is None else bounds,
+        categories=None if categories is None else [categories],
+        other=other,
         method=method,
         missing=missing,
         neighboring=neighboring,
         accountant=accountant,
         random_state=random_state,
     )
-    model.fit(as_table(x))
-    return model.counts_, model.bin_edges_[0]
+    if categories is None:
+        return model.fit(as_table(x)).counts_, model.bin_edges_[0]
+    return model.fit(as_table(as_objects(x))).counts_, model.categories_[0]

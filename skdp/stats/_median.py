@@ -9,7 +9,12 @@ from skdp import events
 from skdp.mechanisms import SmoothSensitivity, smooth_sensitivity_median
 from skdp.noise import RandomBits
 from skdp.stats._quantile_base import Quantiles
-from skdp.stats._quantile_core import Grid, release_quantile, single_event
+from skdp.stats._quantile_core import (
+    Grid,
+    equal_share,
+    release_quantile,
+    single_event,
+)
 from skdp.stats._sums import as_table
 from skdp.validation import check_option
 
@@ -168,7 +173,8 @@ class DPMedian(Quantiles, BaseEstimator):
             price = (epsilon, self.neighboring, bits)
             return np.array([release_quantile(values, 0.5, grid, *price)])
         bounds = (grid.low, grid.high)
-        mechanism = self._smooth(bounds, epsilon, self.delta / n_features)
+        delta = equal_share(self.delta, n_features) if self.delta else 0.0
+        mechanism = self._smooth(bounds, epsilon, delta)
         values = np.clip(values, *bounds)
         rank = (values.size + 1) // 2 - 1
         middle = float(np.partition(values, rank)[rank])

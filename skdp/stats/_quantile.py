@@ -10,6 +10,7 @@ from skdp.noise import RandomBits
 from skdp.stats._quantile_base import Quantiles
 from skdp.stats._quantile_core import (
     Grid,
+    equal_share,
     recursive_event,
     release_quantile,
     release_recursive,
@@ -183,7 +184,7 @@ class DPQuantile(Quantiles, BaseEstimator):
             return joint_event(epsilon, self.neighboring)
         if way == "recursive":
             return recursive_event(count, epsilon, self.neighboring)
-        part = single_event(epsilon / count, self.neighboring)
+        part = single_event(equal_share(epsilon, count), self.neighboring)
         return part if count == 1 else events.Composed((part,), (count,))
 
     def _release_points(
@@ -201,7 +202,8 @@ class DPQuantile(Quantiles, BaseEstimator):
         elif way == "recursive":
             found = release_recursive(values, levels, grid, *price)
         else:
-            price = (epsilon / levels.size, self.neighboring, bits)
+            each = equal_share(epsilon, levels.size)
+            price = (each, self.neighboring, bits)
             found = [release_quantile(values, q, grid, *price) for q in levels]
         return np.sort(found)[places]
 

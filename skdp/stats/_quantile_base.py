@@ -13,6 +13,7 @@ from skdp.noise import RandomBits
 from skdp.stats._base import BoundedStatistic, Plan, Table
 from skdp.stats._quantile_core import (
     Grid,
+    equal_share,
     rank_error,
     release_quantile,
     single_event,
@@ -126,13 +127,14 @@ class Quantiles(BoundedStatistic):
         self, n_samples: int, n_features: int, epsilon: float
     ) -> tuple[Shares, events.Event]:
         grids = self._grids(n_features)
-        each, count = epsilon / n_features, self._levels().size
+        each, count = equal_share(epsilon, n_features), self._levels().size
         shares = Shares(each)
         if self.confidence is not None:
-            edge = (1 - _POINT_SHARE) * each / (2 * count)
+            edge = equal_share(each - _POINT_SHARE * each, 2 * count)
             edges = self._edges(edge, n_samples, max(grids, key=lambda g: g.cells))
             shares = Shares(_POINT_SHARE * each, edge, edges)
-        share = (shares.point, self.delta / n_features)
+        delta = equal_share(self.delta, n_features) if self.delta else 0.0
+        share = (shares.point, delta)
         found = [self._point_event(*share, grid) for grid in grids]
         wanted = sum(end is not None for pair in shares.edges for end in pair)
         if wanted:

@@ -37,6 +37,7 @@ __all__ = [
     "Grid",
     "check_quantiles",
     "distance_rate",
+    "equal_share",
     "rank_error",
     "recursive_event",
     "release_quantile",
@@ -156,7 +157,7 @@ def _levels(m: int) -> int:
     return m.bit_length()
 
 
-def _share(epsilon: float, parts: int) -> float:
+def equal_share(epsilon: float, parts: int) -> float:
     """Return the largest float of which ``parts`` together do not exceed epsilon."""
     epsilon = check_epsilon(epsilon)
     share = epsilon / parts
@@ -300,7 +301,7 @@ def release_recursive(
     """
     exact, bits = check_quantiles(qs), as_bits(bits)
     factor = 2 if check_neighboring(neighboring) == "replace" else 1
-    share = _share(epsilon, factor * _levels(len(exact)))
+    share = equal_share(epsilon, factor * _levels(len(exact)))
     rows = grid.cell(np.sort(np.asarray(values, dtype=np.float64).ravel()))
     chosen = np.empty(len(exact), dtype=np.int64)
 
@@ -330,6 +331,6 @@ def recursive_event(
     """Return the price of :func:`release_recursive` for ``m`` quantiles."""
     levels = _levels(check_integer(m, "m", low=1))
     factor = 2 if check_neighboring(neighboring) == "replace" else 1
-    single_event(_share(epsilon, factor * levels), neighboring)  # large enough
-    part = events.BoundedRange(_share(epsilon, levels), neighboring)
+    single_event(equal_share(epsilon, factor * levels), neighboring)  # large enough
+    part = events.BoundedRange(equal_share(epsilon, levels), neighboring)
     return events.Composed([part], [levels])

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ __all__ = ["RangePlan", "find_bounds", "plan_range"]
 _SHARE = 0.3  # of epsilon, for the quartiles
 _COUNT_SHARE = 0.02  # and for the number of rows, where it is private
 _CELLS = 2**24  # of the public grid on which the quartiles lie
+_ULPS = 2.0**-50  # smallest distance of found bounds, in terms of their size
 _REACH = 4.5  # interquartile ranges on either side of the middle
 
 
@@ -85,6 +87,11 @@ def plan_range(
             "privately. Got bounds=None, outer_bounds=None."
         )
     low, high = feature_bounds(outer_bounds, n_features, "outer_bounds")
+    if np.any((high - low) / _CELLS < _ULPS * np.maximum(np.abs(low), np.abs(high))):
+        raise ValueError(
+            "The 'outer_bounds' parameter must be wider, or nearer to zero, for "
+            f"float64 to hold bounds between them. Got {outer_bounds!r}."
+        )
     private = neighboring == "add_remove" or missing
     if private and hint is None:
         count_epsilon = _COUNT_SHARE * epsilon / n_features
@@ -114,7 +121,8 @@ def find_bounds(
         column = X[:, j].astype(np.float64)
         column = column[~np.isnan(column)]
         if plan.count_epsilon:
-            noise = discrete_laplace(1 / plan.count_epsilon, None, bits)
+            scale = 1 / Fraction(plan.count_epsilon)
+            noise = discrete_laplace(scale, None, bits)
             _check_size(column.size + noise, plan)
         first, third = (
             release_quantile(

@@ -64,7 +64,9 @@ def box_rows(
             block = block[~np.isnan(block).any(axis=1)]
         rows = np.clip(block, low, high).astype(np.float64, copy=False)
         rows -= middle
-        rows /= half * norm
+        rows /= half
+        np.clip(rows, -1, 1, out=rows)  # the middle is rounded
+        rows /= norm
         yield clip_norms(rows) if clip else rows
 
 
@@ -214,7 +216,8 @@ def plan_moments(
     two1 = l1_sensitivity(d, *weights1, neighboring, missing, largest)
     error = sum_error(n_rows, d)
     norms = two1 * _SAFE + error * one1, two2 * _SAFE + error * one2
-    release = plan_release(*norms, epsilon, delta, method, neighboring)
+    size = d * (d + 1) // 2 + d + 1
+    release = plan_release(*norms, epsilon, delta, method, neighboring, size)
     return MomentPlan(release, *(weights2 if release.kind == "gaussian" else weights1))
 
 

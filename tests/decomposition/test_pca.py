@@ -18,7 +18,7 @@ from skdp.decomposition import DPPCA
 from skdp.random_bits import RandomBits
 from skdp.stats._base import Table
 from skdp.stats._second_moments import ball_rows, moment_sums, pack
-from tests.stats.auditing import lower_bound
+from tests.auditing import lower_bound
 
 RELATIONS = ("replace", "add_remove")
 EXACT = {"epsilon": 1e6, "delta": 1e-6}

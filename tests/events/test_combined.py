@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp import events
+from skdp.calibration import gaussian_shift
 from skdp.divergences import DISCRETE_SLACK, epsilon_from_rdp, gaussian_profile
 from skdp.events import (
     Approximate,
@@ -439,7 +440,19 @@ def test_composed_distributions_refuse_parts_without_one(part):
 def test_composition_refuses_what_no_rule_covers():
     unknown = Group(SampledGaussian(2.0, 0.5), 2)  # no Renyi curve, no distribution
     with pytest.raises(UnsupportedEventError, match="Composed"):
-        Composed([unknown, Pure(0.1, "add_remove")]).profile(1.0)
+        Composed([unknown, Gaussian(3.0, "add_remove")]).profile(1.0)
+
+
+def test_pure_parts_are_taken_off_first():
+    """Basic composition of the pure parts with the profile of the others."""
+    unknown = Group(SampledGaussian(2.0, 0.5), 2)
+    whole = Composed([unknown, Pure(0.1, "add_remove")])
+    assert whole.profile(1.0) == pytest.approx(unknown.profile(0.9), rel=1e-6)
+    assert whole.profile(0.05) == 1.0
+    # Where Renyi curves and distributions are worse: a large delta.
+    noise = Gaussian(1 / gaussian_shift(7e-4, 1e-3))
+    mixed = Composed([BoundedRange(1e-4), noise], [3, 1])
+    assert mixed.epsilon(1e-3) <= 1e-3 * (1 + 1e-9)
 
 
 # --- Parallel

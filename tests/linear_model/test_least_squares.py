@@ -137,6 +137,26 @@ def test_a_huge_row_changes_no_other_one(order, weighted):
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_place_of_a_row_does_not_matter(order):
+    """Rows near every limit, moved by one place: sums change by the missing row alone.
+
+    Sizes were rounded otherwise at the end of a block, and a row there was tamed or
+    not; the blocks of 10 columns have 13107 rows.
+    """
+    rng = np.random.default_rng(0)
+    size = 10.0 ** rng.uniform(19, 21, (30_000, 1))
+    X = size * rng.normal(size=(30_000, 10))
+    X[::7] *= 1e105  # squares near 1e250
+    X[0] = 0.0
+    y = np.zeros((30_000, 1))
+    rows_map = unit_rows.UnitMap(np.zeros(10), np.ones(10), None, False)
+    moments = [ls.moment_sums(Z, y[: len(Z)], 1.0, order, True)[0] for Z in (X, X[1:])]
+    assert np.linalg.norm(moments[0] - moments[1], order) <= 1 + 1e-6
+    grams = [ls.gram_sums(rows_map.rows(Z, 1.0), y[: len(Z)])[0] for Z in (X, X[1:])]
+    assert np.linalg.norm(grams[0] - grams[1]) < 1e-6
+
+
 def test_thinned_moments_use_a_part_of_every_block():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40_000, 2)), rng.uniform(-1, 1, (40_000, 1))

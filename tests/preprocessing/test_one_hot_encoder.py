@@ -7,8 +7,8 @@ from scipy import sparse
 from sklearn.preprocessing import OneHotEncoder
 
 from skdp import BudgetAccountant
+from skdp.categories import column_counts
 from skdp.preprocessing import DPOneHotEncoder
-from skdp.preprocessing._values import column_counts
 
 RELATIONS = ("replace", "add_remove")
 SECRET = "my very own value"
@@ -139,3 +139,13 @@ def test_seeds_with_text(X, kind):
     assert fits[0].get_feature_names_out().tolist() == (
         fits[1].get_feature_names_out().tolist()
     )
+
+
+@pytest.mark.parametrize("other", [0.5, "a"])
+def test_the_sign_of_zero_is_nobodys(other):
+    found = []
+    for zero in (0.0, -0.0):
+        X = np.array([[zero]] + [[0.0]] * 999 + [[other]] * 1000, dtype=object)
+        encoder = DPOneHotEncoder(epsilon=5.0, delta=1e-6).fit(X)
+        found.append(repr(encoder.categories_))
+    assert found[0] == found[1] and "-0" not in found[1]

@@ -95,6 +95,38 @@ def test_the_number_of_rows_is_private(private):
     assert plans[0].release == plans[1].release
 
 
+EXACT = ("min max", "bins", "many bins", "median", "mode", "one hot")
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_counts_and_ranks_allow_any_number_of_rows(name):
+    model = clone(PRIVATE[name]).set_params(neighboring="add_remove")
+    said = " ".join(model._assumptions())
+    assert ("at most" in said) == (name not in EXACT)
+    if name in EXACT:
+        return model._check_rows(2**40)
+    with pytest.raises(ValueError, match="n_samples_hint"):
+        model._check_rows(2**40)
+
+
+def test_assumptions_name_what_was_chosen():
+    said = {name: " ".join(model._assumptions()) for name, model in PRIVATE.items()}
+    assert "the bounds were chosen" in said["standard"]
+    assert "the outer bounds were chosen" in said["found bounds"]
+    assert "the categories were chosen" in said["mode"]
+    assert "chosen" not in said["one hot"]
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_free_fits_say_so(name, X):
+    model = clone(FREE[name]).fit(X)
+    assert model.privacy_.event is None
+    assert "no privacy was spent" in str(model.privacy_)
+    assert model.privacy_cost(*X.shape) is None
+    with pytest.raises(ValueError, match="n_samples"):
+        model.privacy_cost(0)
+
+
 def test_too_little_budget_means_no_release(private, X):
     budget = BudgetAccountant(1e-3, 1e-3)
     with pytest.raises(BudgetExceededError):

@@ -118,6 +118,9 @@ def test_sparse_rows():
     assert sparse.issparse(Z) and Z.nnz == X.nnz
     np.testing.assert_allclose(Z.toarray(), scaler.transform(X.toarray()))
     assert sparse.issparse(scaler.inverse_transform(Z))
+    centred = DPStandardScaler().fit(X.toarray())
+    with pytest.raises(ValueError, match="un-centred"):
+        centred.inverse_transform(Z)
     with pytest.raises(ValueError, match="with_mean=False"):
         DPStandardScaler().fit(X)
     with pytest.raises(ValueError, match="must contain 0"):
@@ -181,3 +184,12 @@ def test_bad_parameters(X, options):
     with pytest.raises((TypeError, ValueError)):
         DPStandardScaler(accountant=budget, **options).fit(X)
     assert budget.spends == []
+
+
+@pytest.mark.parametrize("bounds", [(1e6 + 0.01, 1e6 + 0.0101), (-1e60, 1e60)])
+def test_bounds_that_float32_cannot_hold(bounds):
+    X = np.full((50, 2), 1e6, dtype=np.float32)
+    scaler = DPStandardScaler(bounds=bounds, output_norm="auto").fit(X)
+    found = scaler.transform(X)
+    assert np.isfinite(found).all()
+    assert np.linalg.norm(found, axis=1).max() <= scaler.output_norm_ * (1 + 1e-12)

@@ -1,5 +1,7 @@
 """Wrong input: a clear error, no data in it, and nothing spent."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -136,3 +138,42 @@ def test_other_data_at_predict():
     model = DPMean().fit(GOOD)
     with pytest.raises(ValueError, match="2 features"):
         model.predict(GOOD[:, :1])
+
+
+@pytest.mark.parametrize("kind", (*KINDS, DPCount))
+def test_no_warning_tells_about_the_data(kind):
+    """numpy warns where sums overflow; whether they do is private."""
+    X = np.zeros((6, 4))
+    X[2] = [1e308, 1e308, -1e308, -1e308]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kind().fit(X)
+
+
+def test_an_error_has_no_context():
+    with pytest.raises(ValueError, match="text") as caught:
+        DPMean().fit([["secret"]] * 3)
+    assert caught.value.__context__ is None
+
+
+def test_dates_in_a_list():
+    dates = [[np.datetime64("2020-01-01")], [np.datetime64("2021-01-01")]]
+    refused(DPMean(), dates, "dates")
+    refused(DPMedian(), dates, "dates")
+
+
+def test_bounds_that_float64_cannot_hold():
+    for bounds in ((1e16, 1e16 + 2), (0, 5e-324), (1, 1 + 1e-14)):
+        refused(DPMean(bounds=bounds), GOOD, "wider")
+    outer = {"bounds": None, "outer_bounds": (1e12, 1e12 + 1)}
+    refused(DPMean(**outer), GOOD, "outer_bounds")
+
+
+def test_shares_never_exceed_the_whole():
+    for d in (3, 5, 10, 20, 33):
+        model = DPMedian(1.0, 1e-5, method="smooth-laplace", confidence=0.9)
+        assert model.privacy_cost(1000, d).epsilon(1e-5) <= 1.0 + 1e-12
+        model = DPQuantile([0.1, 0.4, 0.9], 0.3, method="exponential")
+        assert sum(e.epsilon(0) for e in [model.privacy_cost(50, d)]) <= 0.3 * (
+            1 + 1e-15
+        )

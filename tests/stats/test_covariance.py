@@ -26,7 +26,7 @@ from skdp.stats._second_moments import (
     positive_part,
     sum_error,
 )
-from tests.stats.auditing import lower_bound
+from tests.auditing import lower_bound
 
 RELATIONS = ("replace", "add_remove")
 KINDS = ("gaussian", "laplace")
@@ -382,3 +382,14 @@ def test_odd_data_gives_finite_results(relation):
             model = DPCovariance(neighboring=relation, ddof=ddof).fit(X)
             assert np.isfinite(model.covariance_).all()
             assert np.isfinite(model.interval(0.9)).all()
+
+
+@pytest.mark.parametrize(
+    "bounds", [(1.7e18, 1.7e18 + 1e9 + 256), (1e6, 1e6 + 0.1), (-5e8, -5e8 + 1)]
+)
+def test_rows_far_from_zero_have_their_norm(bounds):
+    """The middle of the bounds is rounded; rows are not longer for it."""
+    low, high = (np.array([value]) for value in bounds)
+    X = np.concatenate([low, high, np.linspace(*bounds, 50)])[:, None]
+    for rows in box_rows(X, low, high, 1.0, False):
+        assert np.abs(rows).max() <= 1.0

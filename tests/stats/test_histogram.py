@@ -15,8 +15,9 @@ from skdp import BudgetAccountant
 from skdp.random_bits import RandomBits
 from skdp.stats import DPHistogram, histogram
 from skdp.stats._bins import Cells, cell_counts, make_axes
-from skdp.stats._histogram import _mechanism, _RoundedGaussian, _with_total
-from tests.stats.auditing import lower_bound
+from skdp.stats._count_noise import RoundedGaussian
+from skdp.stats._histogram import _mechanism, _with_total
+from tests.auditing import lower_bound
 
 RELATIONS = ("replace", "add_remove")
 EXACT = 1e4  # noise of this epsilon is 0, but for a probability below 1e-1000
@@ -122,6 +123,76 @@ def test_rows_with_missing_values_are_left_out():
         DPHistogram(**options).fit(texts)
 
 
+# Numbers, and texts that look like some of them; a row of one is each row's own.
+LISTED = [[1, 2, "x"], None]
+KINDS = {
+    "list": lambda rows: rows,
+    "tuples": lambda rows: tuple(tuple(row) for row in rows),
+    "rows": lambda rows: [np.array(row, dtype=object) for row in rows],
+    "objects": lambda rows: np.array(rows, dtype=object),
+    "pandas": pd.DataFrame,
+}
+ODD_ROWS = {
+    "text": ["x", 0.9],
+    "text of a number": ["1", 0.9],
+    "nan": [np.nan, 0.9],
+    "None": [None, 0.9],
+    "text 'nan'": ["nan", 0.9],
+    "bool": [True, 0.9],
+    "integers": [2, 1],
+    "large": [10**400, 0.9],
+    "number as text": [1.0, "0.9"],
+    "missing number": [1.0, None],
+}
+
+
+def neighbours_counts(kind, odd, **options):
+    """Exact counts with an ordinary last row, with another one, and without it."""
+    rows = [[1.0, 0.1], [2.0, 0.9]] * 300
+    options = {"categories": LISTED, "missing": "drop", **options}
+    model = DPHistogram(1e6, bins=2, bounds=(0, 1), **options)
+    tables = ([*rows, [1.0, 0.1]], [*rows, odd], rows)
+    return [model.fit(KINDS[kind](table)).noisy_counts_ for table in tables]
+
+
+@pytest.mark.parametrize("other", [True, False])
+@pytest.mark.parametrize("odd", ODD_ROWS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_row_does_not_change_what_others_count_as(kind, odd, other):
+    first, second, without = neighbours_counts(kind, ODD_ROWS[odd], other=other)
+    assert first[:2].tolist() == [[301, 0], [0, 300]]
+    for changed in (first, second):
+        gap = changed - without
+        assert gap.sum() <= 1 and gap.min() == 0
+
+
+def test_where_odd_rows_count():
+    def found(odd):
+        _, second, without = neighbours_counts("list", ODD_ROWS[odd], other=True)
+        return np.argwhere(second - without).tolist()
+
+    assert found("text") == [[2, 1]]
+    assert found("text of a number") == found("text 'nan'") == [[3, 1]]
+    assert found("nan") == found("None") == found("missing number") == []
+    assert found("bool") == found("number as text") == [[0, 1]]
+
+
+def test_missing_beside_text_is_missing():
+    rows = [["a"], [float("nan")], ["b"]]
+    options = {"categories": [["a", "b"]], "other": True}
+    with pytest.raises(ValueError, match="NaN"):
+        DPHistogram(**options).fit(rows)
+    model = DPHistogram(EXACT, missing="drop", **options).fit(rows)
+    assert model.counts_.tolist() == [1, 1, 0]
+
+
+def test_one_category_of_numbers_and_a_text():
+    for last, counts in (([1.0], [301, 300]), (["x"], [300, 300])):
+        rows = [[1.0], [2.0]] * 300 + [last]
+        model = DPHistogram(1e6, categories=[[1, 2]]).fit(rows)
+        assert model.noisy_counts_.tolist() == counts
+
+
 def test_auto_bins_stay_few():
     sizes = [make_axes("auto", (-1, 1), None, False, d)[0].size for d in (1, 5, 6, 20)]
     assert sizes == [10, 10, 6, 1]
@@ -185,7 +256,7 @@ def test_noise(relation):
     assert found.noise.sensitivity == math.sqrt(rows)
     assert 0.4999 < found.event.epsilon(1e-6) <= 0.5
     assert type(_mechanism(1.0, 1e-6, "auto", relation)).__name__ == "DiscreteLaplace"
-    assert type(_mechanism(0.1, 0.2, "auto", "replace")).__name__ == "_RoundedGaussian"
+    assert type(_mechanism(0.1, 0.2, "auto", "replace")).__name__ == "RoundedGaussian"
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -210,7 +281,7 @@ def histogram_audit(relation, delta, count, noise=1.0):
     method = "gaussian" if delta else "laplace"
     mechanism = _mechanism(1.0, delta, method, relation)
     if delta:
-        used = _RoundedGaussian(
+        used = RoundedGaussian(
             replace(mechanism.noise, rate=mechanism.noise.rate / noise)
         )
     else:
@@ -284,6 +355,12 @@ def test_function():
     np.testing.assert_array_equal(edges, expected[1])
     counts, edges = histogram(x, [0.0, 0.3, 1.0], epsilon=EXACT)
     np.testing.assert_array_equal(counts, np.histogram(x, [0, 0.3, 1])[0])
+    counts, names = histogram([1, 2, "x", "y"], categories=["x", 2, 1], epsilon=EXACT)
+    assert counts.tolist() == [1, 1, 1] and names == ["x", 2, 1]
+    price = {"epsilon": EXACT, "missing": "drop"}
+    rows = ["a", "b", None]
+    counts, names = histogram(rows, categories=["a"], other=True, **price)
+    assert counts.tolist() == [1, 1] and names == ["a"]
     with pytest.raises(ValueError, match="bounds"):
         histogram(x, 4)
     with pytest.raises(ValueError, match="one-dimensional"):
@@ -296,7 +373,7 @@ BAD = {
     "nan": ({}, [[np.nan]], "NaN"),
     "inf": ({}, [[np.inf]], "infinity"),
     "inf, drop": ({"missing": "drop"}, [[np.inf]], "infinity"),
-    "text": ({}, [["secret"]], "numeric"),
+    "text": ({}, [["secret"]], "text"),
     "text in bins": ({"categories": [None]}, [["secret"]], "not numbers"),
     "bins 0": ({"bins": 0}, ONE, "bins"),
     "bins 2.5": ({"bins": 2.5}, ONE, "bins"),
@@ -305,7 +382,7 @@ BAD = {
     "edges fall": ({"bins": [1.0, 0.0]}, ONE, "bins"),
     "edges nan": ({"bins": [0.0, np.nan]}, ONE, "bins"),
     "too many edges": ({"bins": [[0, 1]] * 3}, TWO, "bins"),
-    "bins too fine": ({"bins": 9, "bounds": (1, 1 + 1e-15)}, ONE, "bins"),
+    "bins too fine": ({"bins": 9999, "bounds": (1, 1 + 2e-13)}, ONE, "bins"),
     "too many cells": ({"bins": 4000}, TWO, "16,000,000 cells"),
     "far too many": ({"bins": 10**12}, ONE, "bins"),
     "bounds reversed": ({"bounds": (1, -1)}, ONE, "bounds"),
@@ -313,6 +390,7 @@ BAD = {
     "categories flat": ({"categories": ["a"]}, ONE, "categories"),
     "categories twice": ({"categories": [["a", "a"]]}, ONE, "categories"),
     "categories empty": ({"categories": [[]]}, ONE, "categories"),
+    "categories inf": ({"categories": [[1, np.inf]]}, ONE, "categories"),
     "categories short": ({"categories": [["a"]]}, TWO, "categories"),
     "method": ({"method": "gauss"}, ONE, "method"),
     "gaussian, pure": ({"method": "gaussian"}, ONE, "delta > 0"),

@@ -6,7 +6,7 @@ from scipy import stats
 FAILURE = 1e-7  # of the confidence: a tight mechanism passes all but one run in 1e7
 
 
-def _ratio(inside, outside, trials, delta, failure):
+def ratio(inside, outside, trials, delta, failure):
     """Clopper-Pearson bound of the log ratio of two probabilities, less delta."""
     low = stats.beta.ppf(failure / 2, np.maximum(inside, 1), trials - inside + 1)
     high = stats.beta.isf(failure / 2, outside + 1, np.maximum(trials - outside, 1))
@@ -23,9 +23,9 @@ def lower_bound(first, second, delta=0.0, failure=FAILURE):
     for a, b in (sides, sides[::-1]):
         for sign in (-1, 1):
             counts = [np.sum(sign * c[0][:, None] >= sign * values, 0) for c in (a, b)]
-            scores = _ratio(*counts, a[0].size, delta, 1e-6)  # not a rare event
+            scores = ratio(*counts, a[0].size, delta, 1e-6)  # not a rare event
             best = int(np.argmax(scores))
             found.append((scores[best], sign, values[best], a[1], b[1]))
     _, sign, value, a, b = max(found, key=lambda item: item[0])
     counts = [np.count_nonzero(sign * c >= sign * value) for c in (a, b)]
-    return max(0.0, float(_ratio(*counts, a.size, delta, failure)))
+    return max(0.0, float(ratio(*counts, a.size, delta, failure)))

@@ -5,7 +5,8 @@ so that one person's text would change everybody's number.) Numbers are read as 
 text as text; None, NaN and the like are missing.
 """
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any
 
@@ -15,8 +16,8 @@ from sklearn.base import BaseEstimator
 from skdp.inputs import validated
 
 __all__ = [
-    "Cells",
     "as_categories",
+    "as_objects",
     "check_categories",
     "column_counts",
     "encoded",
@@ -27,26 +28,20 @@ __all__ = [
 _MISSING = ("NAType", "NaTType")  # of pandas, which need not be installed
 
 
-@dataclass(frozen=True)
-class Cells:
-    """A validated table of text and numbers."""
-
-    X: np.ndarray
-
-    def arrays(self) -> tuple[Any]:
-        """Return what tells one data set from another."""
-        return (self.X if self.X.dtype != object else repr(self.X.tolist()),)
+def as_objects(X: Any) -> Any:
+    """Return a list as an array that keeps the types of its values; else X."""
+    if not isinstance(X, (list, tuple)):
+        return X
+    try:
+        return np.asarray(X, dtype=object)
+    except ValueError:
+        raise ValueError("The rows must all have the same length.") from None
 
 
 def validate_cells(estimator: BaseEstimator, X: Any, **options: Any) -> np.ndarray:
     """Return a table of text and numbers; lists keep the types of their values."""
-    if isinstance(X, (list, tuple)):
-        try:
-            X = np.asarray(X, dtype=object)
-        except ValueError:
-            raise ValueError("The rows must all have the same length.") from None
     options = {"accept_sparse": False, "ensure_all_finite": "allow-nan", **options}
-    X = validated(estimator, X, dtype=None, **options)
+    X = validated(estimator, as_objects(X), dtype=None, **options)
     if X.dtype.kind not in "biufUO":
         raise ValueError(
             "Categories must be text or numbers. Got an array of dtype "
@@ -62,7 +57,10 @@ def _read(value: Any) -> Any:
     if value is None or type(value).__name__ in _MISSING:
         return None
     if isinstance(value, (Real, np.bool_)):
-        number = float(value)
+        try:
+            number = float(value) + 0.0  # -0.0 is 0.0, and not one person's sign
+        except OverflowError:
+            number = math.inf if value > 0 else -math.inf
         return number if number == number else None
     raise TypeError(
         "Each category argument must be a string or a real number. Got a value of "
@@ -74,7 +72,10 @@ def _distinct(column: np.ndarray) -> tuple[list, np.ndarray]:
     """Return the values of a column, each once, and where each row's is."""
     if column.dtype != object:
         kind = np.str_ if column.dtype.kind == "U" else np.float64
-        values, place = np.unique(column.astype(kind), return_inverse=True)
+        column = column.astype(kind)
+        if kind is np.float64:
+            column += 0.0  # -0.0 is 0.0
+        values, place = np.unique(column, return_inverse=True)
         return [_read(value) for value in values.tolist()], place
     places: dict[Any, int] = {}
     found = [places.setdefault(_read(value), len(places)) for value in column]
@@ -89,11 +90,16 @@ def column_counts(column: np.ndarray) -> dict[Any, int]:
     return {value: count for value, count in pairs if value is not None}
 
 
-def encoded(column: np.ndarray, categories: np.ndarray) -> np.ndarray:
-    """Return the number of each row's category; -1 where it is none of them."""
-    table = {_read(value): i for i, value in enumerate(categories.tolist())}
+def encoded(
+    column: np.ndarray, categories: Iterable, other: int = -1, missing: int = -1
+) -> np.ndarray:
+    """Return the number of each row's category.
+
+    ``other`` is for values that are none of them, ``missing`` for missing ones.
+    """
+    table = {_read(value): i for i, value in enumerate(categories)}
     values, place = _distinct(column)
-    codes = [-1 if value is None else table.get(value, -1) for value in values]
+    codes = [missing if one is None else table.get(one, other) for one in values]
     return np.array(codes, dtype=np.int64)[place]
 
 
@@ -122,30 +128,46 @@ def as_categories(values: list) -> np.ndarray:
     return numbers.astype(np.int64) if whole and numbers.size else numbers
 
 
-def check_categories(categories: Any, n_features: int | None = None) -> list:
-    """Return the public categories of every feature, in the given order."""
+def _read_list(values: Any) -> list | None:
+    """Return a public list of categories, each as it is read; None if it is wrong."""
+    if isinstance(values, str):
+        return None
     try:
-        given = [list(values) for values in categories]
-        wrong = any(isinstance(values, str) for values in categories)
-        read = [[_read(value) for value in values] for values in given]
+        read = [_read(value) for value in values]
     except TypeError:
-        wrong = True
-    if not wrong:
-        wrong = any(
-            not values or None in values or len(set(values)) < len(values)
-            for values in read
-        )
-    if wrong or n_features not in (None, len(read)):
-        many = "each" if n_features is None else f"each of {n_features}"
+        return None
+    odd = not read or len(set(read)) < len(read)
+    return None if odd or not {None, math.inf, -math.inf}.isdisjoint(read) else read
+
+
+def _as_array(values: Any) -> np.ndarray:
+    """Return a public list as an array; with text in it one of objects."""
+    values = list(values)
+    if not any(isinstance(value, str) for value in values):
+        return np.array(values)
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+def check_categories(
+    categories: Any, n_features: int | None = None, *, none: bool = False
+) -> list:
+    """Return the public categories of every feature, in the given order.
+
+    ``none`` allows None in place of a list: a feature without categories.
+    """
+    given = None
+    if not isinstance(categories, str) and hasattr(categories, "__iter__"):
+        given = list(categories)
+    good = given is not None and n_features in (None, len(given))
+    for values in given or ():
+        good = good and ((none and values is None) or _read_list(values) is not None)
+    if not good:
+        many = "feature" if n_features is None else f"of {n_features} feature(s)"
         raise ValueError(
-            f"The 'categories' parameter must be a list with, for {many} feature(s), "
-            "a list of different texts or numbers; missing values are none. "
+            f"The 'categories' parameter must be a list with, for each {many}, "
+            f"{'None or ' if none else ''}a list of different texts or finite numbers. "
             f"Got {categories!r}."
         )
-    found = []
-    for values in given:
-        text = any(isinstance(value, str) for value in values)
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        found.append(array if text else np.array(values))
-    return found
+    return [None if values is None else _as_array(values) for values in given]
