@@ -242,9 +242,12 @@ def inside(low: Any, high: Any, dtype: Any) -> tuple[Any, Any]:
 
 
 def fits(low: Any, high: Any, dtype: Any) -> bool:
-    """Whether there are finite numbers of this dtype between the bounds."""
+    """Whether this dtype has numbers between the bounds, and room beyond them."""
+    largest = np.finfo(dtype).max / 4
+    if max(np.max(np.abs(low)), np.max(np.abs(high))) > largest:
+        return False
     first, last = inside(low, high, dtype)
-    return bool(np.all(np.isfinite(first) & np.isfinite(last) & (first <= last)))
+    return bool(np.all(first <= last))
 
 
 def clip_values(X: Any, low: np.ndarray, high: np.ndarray) -> None:
