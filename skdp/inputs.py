@@ -1,5 +1,6 @@
 """Data as scikit-learn validates it, with messages that quote none of it."""
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -100,10 +101,10 @@ def as_rows(X: Any, width: int, **options: Any) -> Any:
 
 def as_floats(y: np.ndarray) -> np.ndarray:
     """Return targets as float64; errors do not quote them."""
-    try:
+    with contextlib.suppress(TypeError, ValueError):
         return y.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("The targets 'y' must be numbers.") from None
+    # Here, so that the exception has no context with a target in it.
+    raise ValueError("The targets 'y' must be numbers.")
 
 
 def canonical(X: Any) -> Any:

@@ -1,5 +1,6 @@
 """Public bins and categories, and the cells that rows fall into."""
 
+import contextlib
 import math
 from dataclasses import dataclass
 from numbers import Integral
@@ -171,15 +172,15 @@ def _numbers(column: np.ndarray) -> np.ndarray:
     """Return a column as numbers, each read by itself; errors do not quote them."""
     if column.dtype.kind in "biuf":
         return column
-    gone = is_missing(column)
-    try:
+    found, gone = None, is_missing(column)
+    with contextlib.suppress(OverflowError, TypeError, ValueError):
         pairs = zip(column.tolist(), gone.tolist(), strict=True)
         found = np.array([np.nan if empty else float(value) for value, empty in pairs])
-    except (OverflowError, TypeError, ValueError):
+    if found is None:  # here, so that the exception has no context with a value in it
         raise ValueError(
             "A feature with bins holds values that are not numbers: list its "
             "'categories'."
-        ) from None
+        )
     if np.isinf(found).any():
         raise ValueError("Input X contains infinity.")
     return found

@@ -336,3 +336,13 @@ def test_sparse_formats(form, method, scale):
     ]
     size = np.abs(fits[0].coef_).max()
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, atol=2e-3 * size)
+
+
+@pytest.mark.parametrize("kind", [DPRidge, DPHuberRegressor])
+@pytest.mark.parametrize("dtype", [object, str])
+def test_an_error_about_targets_has_no_context(kind, dtype):
+    """The original error, which numpy raised, quotes the target."""
+    with pytest.raises(ValueError, match=r"numbers|text") as caught:
+        kind().fit(np.zeros((4, 2)), np.array(["4711x"] * 4, dtype=dtype))
+    assert "4711" not in str(caught.value)
+    assert caught.value.__context__ is None
